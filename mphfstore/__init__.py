@@ -1,0 +1,38 @@
+"""Static key-value stores and filters on minimal perfect hash functions.
+
+`build` writes a store, `open` opens any file of this package: a `Store`, `Filter` or `MPHF`."""
+
+from __future__ import annotations
+
+from ._build import PRESETS
+from ._builder import Builder, build
+from ._errors import (
+    BuildError,
+    ChecksumError,
+    DuplicateKeyError,
+    Error,
+    FormatError,
+    FormatVersionError,
+    UnavailableError,
+)
+from ._filter import Filter
+from ._mphf import MPHF
+from ._open import open
+from ._store import Store
+
+__all__ = [
+    "MPHF",
+    "PRESETS",
+    "BuildError",
+    "Builder",
+    "ChecksumError",
+    "DuplicateKeyError",
+    "Error",
+    "Filter",
+    "FormatError",
+    "FormatVersionError",
+    "Store",
+    "UnavailableError",
+    "build",
+    "open",
+]

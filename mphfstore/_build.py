@@ -1,0 +1,311 @@
+"""Building an index: keys are hashed, parted by their hash, and every partition is built by native code on a thread
+pool.
+
+    hash      all keys under one seed                                         (_native: hash.c)
+    scatter   records to the partition of their hash's top bits                (_native: build.c)
+    build     per partition, in parallel: sort by bucket, search the trees    (_native: build.c, methods/)
+    join      bit strings one after the other, the directory over them
+
+Partitions depend on the number of keys alone, and everything is put together in their order: threads change no
+byte."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._errors import BuildError, DuplicateKeyError
+from ._format import directory_words
+from ._keys import KeyBatch, KeyType
+from ._native import ffi, lib
+
+Words = NDArray[np.uint64]
+Progress = Callable[[int, int], None]
+
+METHODS = {"brute": lib.METHOD_BRUTE, "rotation": lib.METHOD_ROTATION}
+PARTITION_KEYS = 16_384
+MAX_PARTITIONS_LOG2 = 16
+SEEDS = 9  # the first and eight retries
+DUPLICATE_POLICIES = ("error", "first", "last")
+
+
+@dataclass(frozen=True)
+class Preset:
+    method: str
+    leaf_size: int
+    bucket_size: int
+
+
+PRESETS = {
+    "quick": Preset("rotation", 6, 40),
+    "fast": Preset("rotation", 11, 7),
+    "balanced": Preset("rotation", 8, 100),
+    "compact": Preset("rotation", 12, 500),
+    "smallest": Preset("rotation", 14, 2000),
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to build. `isa` and `threads` change the time only, never a byte."""
+
+    method: str
+    leaf_size: int
+    bucket_size: int
+    seed: int | None = None
+    threads: int | None = None
+    on_duplicate: str = "error"
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise ValueError(f"method is one of {', '.join(METHODS)}, not {self.method!r}")
+        if not 2 <= self.leaf_size <= lib.MPHF_LONGEST_LEAF:
+            raise ValueError(f"leaf_size is 2 to {lib.MPHF_LONGEST_LEAF}, not {self.leaf_size}")
+        if not 1 <= self.bucket_size <= 65_535:
+            raise ValueError(f"bucket_size is 1 to 65535, not {self.bucket_size}")
+        if self.seed is not None and not 0 <= self.seed < 1 << 64:
+            raise ValueError("seed is an integer of 64 bits, not negative")
+        if self.threads is not None and self.threads < 1:
+            raise ValueError(f"threads is at least 1, not {self.threads}")
+        if self.on_duplicate not in DUPLICATE_POLICIES:
+            raise ValueError(f"on_duplicate is one of {', '.join(DUPLICATE_POLICIES)}, not {self.on_duplicate!r}")
+
+    @classmethod
+    def of(
+        cls,
+        preset: str = "balanced",
+        method: str | None = None,
+        leaf_size: int | None = None,
+        bucket_size: int | None = None,
+        **rest: Any,
+    ) -> Options:
+        """A preset, less what is given explicitly."""
+        if preset not in PRESETS:
+            raise ValueError(f"preset is one of {', '.join(PRESETS)}, not {preset!r}")
+        base = PRESETS[preset]
+        return cls(method or base.method, leaf_size or base.leaf_size, bucket_size or base.bucket_size, **rest)
+
+
+@dataclass(frozen=True)
+class Index:
+    """A function built: what a file holds of it, and the records in the order of their indices."""
+
+    parameters: Any
+    bucket_size: int
+    seed: int
+    keys: int
+    buckets: int
+    largest_bucket: int
+    trees: Words
+    directory: Words
+    hi: Words  # upper hash word of the key at every index
+    records: Words  # its record in the input
+
+
+class _Unsolved(Exception):
+    """Some bucket has no solution: equal keys, or distinct ones with equal hashes."""
+
+
+def build_index(keys: KeyBatch, key_type: KeyType, options: Options) -> Index:
+    """Raises DuplicateKeyError by policy, BuildError if no seed of nine serves, MemoryError; KeyboardInterrupt
+    stops all threads."""
+    first_seed = secrets.randbits(64) if options.seed is None else options.seed
+    kept: Words | None = None  # records that remain after duplicates were dropped
+    attempt = 0
+    while attempt < SEEDS:
+        seed = (first_seed + attempt) % (1 << 64)
+        hi, lo = hash_batch(keys, seed)
+        try:
+            index = _build_seeded(hi, lo, seed, options)
+        except _Unsolved:
+            unique = _unique_records(keys, key_type, hi, lo, options.on_duplicate)
+            if unique is None:
+                attempt += 1
+            else:  # begin again as if only these had been given
+                keys, attempt = keys.take(unique), 0
+                kept = unique if kept is None else kept[unique]
+            continue
+        if kept is not None:
+            index = Index(**{**index.__dict__, "records": kept[index.records]})
+        return index
+    raise BuildError(
+        f"no function found for {len(keys)} distinct keys with {SEEDS} seeds from {first_seed} on: "
+        f"are buckets of {options.bucket_size} keys too large, or were the keys chosen to collide?"
+    )
+
+
+def hash_batch(keys: KeyBatch, seed: int) -> tuple[Words, Words]:
+    """Upper and lower words of the keys' hashes."""
+    hi, lo = np.empty(len(keys), np.uint64), np.empty(len(keys), np.uint64)
+    lib.mphf_hash_batch(keys.native(), seed, _words(hi), _words(lo))
+    return hi, lo
+
+
+def partitions_log2(keys: int) -> int:
+    """Base-2 logarithm of the number of partitions (FORMAT.md §2)."""
+    return min(MAX_PARTITIONS_LOG2, max(0, (keys // PARTITION_KEYS).bit_length() - 1))
+
+
+def _build_seeded(hi: Words, lo: Words, seed: int, options: Options) -> Index:
+    parameters = ffi.new("mphf_parameters *")
+    parameters.method, parameters.leaf = METHODS[options.method], options.leaf_size
+    lib.mphf_default_fanouts(parameters)
+    count, log2 = len(hi), partitions_log2(len(hi))
+    per_partition = -(-count // (options.bucket_size << log2))
+    buckets = per_partition << log2 if count else 0
+    starts = np.empty((1 << log2) + 1, np.uint64)
+    parted_hi, parted_lo, records = np.empty_like(hi), np.empty_like(lo), np.empty_like(lo)
+    lib.mphf_scatter(_words(hi), _words(lo), count, log2, *map(_words, (starts, parted_hi, parted_lo, records)))
+    # Poisson sizes: eight standard deviations above the mean; larger buckets build a table of their own.
+    expected = min(count, int(options.bucket_size + 8 * options.bucket_size**0.5 + 16), lib.MPHF_LARGEST_BUCKET)
+    tables = ffi.gc(lib.mphf_tables_new(parameters, expected), lib.mphf_tables_free)
+    if tables == ffi.NULL:
+        raise BuildError(f"parameters out of bounds: leaf_size {options.leaf_size}")
+
+    search_isa = isa()
+
+    def build(number: int, cancel: Any) -> Any:
+        begin, end = int(starts[number]), int(starts[number + 1])
+        if end - begin >= 1 << 32:
+            raise _Unsolved  # a hash that spreads nothing
+        return lib.mphf_build_partition(
+            tables, search_isa, number * per_partition, per_partition if count else 0, buckets,
+            *(_words(words[begin:end]) for words in (parted_hi, parted_lo, records)), end - begin, cancel,
+        )  # fmt: skip
+
+    with _released(_run(build, starts, options)) as partitions:
+        trees, bucket_keys, bucket_starts = _join(partitions, buckets, per_partition)
+        return Index(
+            parameters, options.bucket_size, seed, count, buckets, max(p.largest for p in partitions),
+            trees, directory_words(bucket_keys, bucket_starts), parted_hi, records,
+        )  # fmt: skip
+
+
+class _released:
+    """Frees native partitions at the end of a block."""
+
+    def __init__(self, partitions: list[Any]) -> None:
+        self._partitions = partitions
+
+    def __enter__(self) -> list[Any]:
+        return self._partitions
+
+    def __exit__(self, *error: object) -> None:
+        for partition in self._partitions:
+            lib.mphf_partition_free(partition)
+
+
+def _run(build: Callable[[int, Any], Any], starts: Words, options: Options) -> list[Any]:
+    """Builds all partitions on threads, their results in order. On any exception the running ones are told to stop
+    and waited for.
+
+    The main thread only waits: so a KeyboardInterrupt is seen at once, however long a search takes."""
+    cancel = ffi.new("int *")
+    total, done = int(starts[-1]), 0
+    results: list[Any] = [ffi.NULL] * (len(starts) - 1)
+    pool = ThreadPoolExecutor(options.threads or len(os.sched_getaffinity(0)))
+    pending: dict[Future[Any], int] = {}
+    try:
+        pending = {pool.submit(build, number, cancel): number for number in range(len(results))}
+        if options.progress:
+            options.progress(0, total)
+        while pending:
+            for future in wait(pending, return_when=FIRST_COMPLETED).done:
+                number = pending.pop(future)
+                results[number] = future.result()
+                _check(results[number])
+                done += int(starts[number + 1] - starts[number])
+                if options.progress:
+                    options.progress(done, total)
+    except BaseException:
+        cancel[0] = 1
+        pool.shutdown(cancel_futures=True)
+        late = [future.result() for future in pending if not future.cancelled() and future.exception() is None]
+        for partition in results + late:
+            lib.mphf_partition_free(partition)
+        raise
+    pool.shutdown()
+    return results
+
+
+def _check(partition: Any) -> None:
+    if partition == ffi.NULL or partition.status == lib.STATUS_NO_MEMORY:
+        raise MemoryError
+    if partition.status in (lib.STATUS_EQUAL_KEYS, lib.STATUS_TOO_LARGE):
+        raise _Unsolved
+    assert partition.status == lib.STATUS_OK, partition.status
+
+
+def _join(partitions: list[Any], buckets: int, per_partition: int) -> tuple[Words, Words, Words]:
+    """The trees section, and per bucket the keys and the bits before it, with the totals as last elements."""
+    bit_count = sum(partition.bit_count for partition in partitions)
+    trees = np.zeros(2 + -(-bit_count // 64), np.uint64)
+    keys_before, starts = np.zeros(buckets + 1, np.uint64), np.zeros(buckets + 1, np.uint64)
+    at = 0
+    for number, partition in enumerate(partitions if buckets else []):
+        first, end = number * per_partition, (number + 1) * per_partition
+        lib.mphf_append_bits(_words(trees[1:]), at, partition.bits, partition.bit_count)
+        keys_before[first + 1 : end + 1] = np.frombuffer(ffi.buffer(partition.sizes, 4 * per_partition), np.uint32)
+        starts[first:end] = np.frombuffer(ffi.buffer(partition.starts, 8 * per_partition), np.uint64)
+        starts[first:end] += np.uint64(at)
+        at += partition.bit_count
+    starts[-1] = at
+    return trees, np.cumsum(keys_before, dtype=np.uint64), starts
+
+
+def _unique_records(keys: KeyBatch, key_type: KeyType, hi: Words, lo: Words, policy: str) -> Words | None:
+    """The records that remain if each key is kept once; None if all keys differ. Raises DuplicateKeyError by
+    policy."""
+    order = np.lexsort((lo, hi))  # stable: equal hashes in input order
+    same = (hi[order][1:] == hi[order][:-1]) & (lo[order][1:] == lo[order][:-1])
+    dropped, repetition = [], None
+    runs = np.flatnonzero(np.diff(np.concatenate(([False], same, [False])).astype(np.int8)))
+    for begin, end in runs.reshape(-1, 2):
+        kept: dict[bytes, int] = {}
+        for record in map(int, order[begin : end + 1]):
+            key = keys[record]
+            if key not in kept:
+                kept[key] = record
+                continue
+            if repetition is None or record < repetition[1]:
+                repetition = kept[key], record
+            if policy == "error":
+                break  # later ones of this key repeat later
+            dropped.append(kept[key] if policy == "last" else record)
+            if policy == "last":
+                kept[key] = record
+    if repetition is None:
+        return None
+    if policy == "error":
+        raise DuplicateKeyError(key_type.decode(keys[repetition[1]]), repetition)
+    remain = np.ones(len(keys), bool)
+    remain[dropped] = False
+    return np.flatnonzero(remain).astype(np.uint64)
+
+
+def isa() -> bytes:
+    """The instruction set to search with: `MPHFSTORE_ISA`, else the best the processor and the operating system run.
+
+    Raises ValueError for one that this machine does not have."""
+    name = os.environ.get("MPHFSTORE_ISA")
+    if name is None:
+        return ffi.string(lib.mphf_isa_best())  # type: ignore[no-any-return]
+    if not lib.mphf_isa_available(name.encode()):
+        raise ValueError(f"MPHFSTORE_ISA={name}: this machine has no such instruction set; its best is {isa_best()}")
+    return name.encode()
+
+
+def isa_best() -> str:
+    return ffi.string(lib.mphf_isa_best()).decode()  # type: ignore[no-any-return]
+
+
+def _words(array: Words) -> Any:
+    return ffi.from_buffer("uint64_t[]", array)

@@ -1,0 +1,176 @@
+"""Collecting records and publishing them as a store."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from ._build import Options, Progress, build_index
+from ._format import Kind
+from ._handle import check_fingerprint_bits, write
+from ._keys import BytesKeys, KeyBatch, KeyType, infer_key_type
+from ._publish import Publication
+from ._values import Column, column, concatenate, is_bytes, value_dtype
+
+CHUNK = 1 << 16  # records between two conversions to flat memory
+
+
+class Builder:
+    """Collects records; a clean end of its block publishes the store, an exception discards it.
+
+    Options are those of `build`. A builder serves once: adding to it outside its block raises ValueError."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        values: Any = "bytes",
+        keys: str = "fingerprint",
+        key_dtype: Any = None,
+        fingerprint_bits: int = 16,
+        preset: str = "balanced",
+        method: str | None = None,
+        leaf_size: int | None = None,
+        bucket_size: int | None = None,
+        on_duplicate: str = "error",
+        seed: int | None = None,
+        threads: int | None = None,
+        metadata: Any = None,
+        progress: Progress | None = None,
+    ) -> None:
+        if keys != "fingerprint":
+            raise ValueError(f"keys is 'fingerprint', not {keys!r}")
+        self._options = Options.of(
+            preset, method, leaf_size, bucket_size,
+            seed=seed, threads=threads, on_duplicate=on_duplicate, progress=progress,
+        )  # fmt: skip
+        self._bits = check_fingerprint_bits(fingerprint_bits)
+        self._kind = values if values is None or is_bytes(values) else value_dtype(values)
+        self._metadata = metadata
+        self._keys: KeyType | None = None if key_dtype is None else infer_key_type((), key_dtype)
+        self._publication = Publication(path)
+        self._pending: tuple[list[Any], list[Any]] = ([], [])
+        self._key_batches: list[KeyBatch] = []
+        self._columns: list[Column] = []
+        self._collecting = False
+
+    def __enter__(self) -> Builder:
+        self._publication.__enter__()
+        self._collecting = True
+        return self
+
+    def add(self, key: object, value: object = None) -> None:
+        """One record; without a value in a store of no values. Raises TypeError for a key or value of another
+        type."""
+        self._check_collecting()
+        if (value is None) != (self._kind is None):
+            raise TypeError("this store has no values" if self._kind is None else "a value is missing")
+        if self._keys is None:
+            self._keys = BytesKeys()
+        keys, values = self._pending
+        keys.append(self._keys.one(key))
+        values.append(value)
+        if len(keys) >= CHUNK:
+            self._flush()
+
+    def add_many(self, keys: Iterable[Any], values: Iterable[Any] | None = None) -> None:
+        """Records from keys and values of one length: arrays or other iterables."""
+        self._check_collecting()
+        self._flush()
+        if (values is None) != (self._kind is None):
+            raise TypeError("this store has no values" if self._kind is None else "values are missing")
+        if self._keys is None:
+            self._keys = infer_key_type(keys)
+        batch = self._keys.batch(keys)
+        part = column(values, self._kind, len(batch))
+        if len(part) != len(batch):
+            raise ValueError(f"{len(batch)} keys, but {len(part)} values")
+        self._key_batches.append(batch)
+        self._columns.append(part)
+
+    def _flush(self) -> None:
+        keys, values = self._pending
+        self._pending = ([], [])
+        if keys:
+            self._key_batches.append(BytesKeys().batch(keys))
+            self._columns.append(column(values, self._kind, len(keys)))
+
+    def _check_collecting(self) -> None:
+        if not self._collecting:
+            raise ValueError("a builder takes records inside its `with` block only, and only once")
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._collecting = False
+        try:
+            if error is None:
+                self._write()
+        except BaseException as failure:
+            self._publication.__exit__(type(failure), failure, failure.__traceback__)
+            raise
+        self._publication.__exit__(kind, error, trace)
+
+    def _write(self) -> None:
+        self._flush()
+        keys, values = KeyBatch.concatenate(self._key_batches), concatenate(self._columns, self._kind)
+        self._key_batches, self._columns = [], []
+        key_type = self._keys or BytesKeys()
+        index = build_index(keys, key_type, self._options)
+        write(
+            self._publication, index, Kind.STORE, key_type,
+            fingerprint_bits=self._bits, values=values.place(index.records), metadata=self._metadata,
+        )  # fmt: skip
+
+
+def build(path: str | os.PathLike[str], items: Any, **options: Any) -> None:
+    """Builds a store file and publishes it: it appears whole or not at all.
+
+    items: a mapping; an iterable of (key, value) pairs; or a tuple (keys, values) of two lists or arrays of one
+    length. With
+    `values=None` just keys: a list, an array or any iterable.
+
+    values: "bytes" (also bytearray, memoryview), a numpy dtype without objects, or None. fingerprint_bits: 0 … 32;
+    an absent key is
+    taken for a stored one with probability 2^-fingerprint_bits. key_dtype: a numpy integer dtype if the keys are
+    integers (an
+    integer array of keys declares its own); else keys are bytes or str. preset: one of `mphfstore.PRESETS`; method,
+    leaf_size and bucket_size
+    override it. on_duplicate: "error", or which record of a key to keep, "first" or "last". seed: 64 bits, for the
+    same bytes every time;
+    random by default. threads: as many as there are processors by default. metadata: anything JSON can hold, for
+    `info()`.
+    progress: called with (keys built, all keys).
+
+    Raises DuplicateKeyError, BuildError, TypeError, ValueError or OverflowError for keys and values that do not
+    fit, OSError for a target
+    that cannot be written. After any failure an existing target is unchanged."""
+    with Builder(path, **options) as builder:
+        kind = options.get("values", "bytes")
+        if isinstance(items, tuple) and len(items) == 2 and all(isinstance(part, list | np.ndarray) for part in items):
+            builder.add_many(*items)
+        elif kind is None:
+            builder.add_many(items.keys() if isinstance(items, Mapping) else items)
+        else:
+            pairs = iter(items.items() if isinstance(items, Mapping) else items)
+            for first in itertools.count(step=CHUNK):
+                chunk = list(itertools.islice(pairs, CHUNK))
+                if not chunk:
+                    break
+                builder.add_many(*_columns_of(chunk, first))
+
+
+def _columns_of(pairs: list[Any], first: int) -> tuple[list[Any], list[Any]]:
+    """Keys and values of (key, value) pairs; TypeError naming the record that is none."""
+    try:
+        return [key for key, _ in pairs], [value for _, value in pairs]
+    except (TypeError, ValueError):
+        for position, pair in enumerate(pairs, first):
+            if isinstance(pair, str | bytes) or not hasattr(pair, "__len__") or len(pair) != 2:
+                raise TypeError(f"record {position} is not a (key, value) pair: {pair!r:.100}") from None
+        raise

@@ -1,0 +1,46 @@
+"""The package's errors: one tree under `Error`. An absent key is a plain `KeyError`."""
+
+from __future__ import annotations
+
+
+class Error(Exception):
+    """Base of all errors of this package."""
+
+
+class DuplicateKeyError(Error, ValueError):
+    """A key occurs more than once. `key` is the one whose repetition comes first, `positions` are its first two
+    records (from 0)."""
+
+    def __init__(self, key: object, positions: tuple[int, int]) -> None:
+        shown = repr(key)
+        if len(shown) > 100:
+            shown = shown[:97] + "..."
+        super().__init__(
+            f"duplicate key {shown} in records {positions[0]} and {positions[1]} (counted from 0); "
+            "on_duplicate='first' or 'last' keeps one of them"
+        )
+        self.key = key
+        self.positions = positions
+
+    def __reduce__(self) -> tuple[type[DuplicateKeyError], tuple[object, tuple[int, int]]]:
+        return type(self), (self.key, self.positions)
+
+
+class FormatError(Error, ValueError):
+    """Not a file of this package, truncated, or contradicting itself."""
+
+
+class FormatVersionError(FormatError):
+    """Written by a newer release than this one can read."""
+
+
+class ChecksumError(FormatError):
+    """Some bytes of the file have changed since it was written."""
+
+
+class BuildError(Error, RuntimeError):
+    """No function could be built for these keys."""
+
+
+class UnavailableError(Error, RuntimeError):
+    """Something optional is not at hand on this machine; the message says how to get it."""

@@ -1,0 +1,47 @@
+"""The approximate membership filter: fingerprints at the indices, no values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ._build import Options, Progress, build_index
+from ._format import Kind
+from ._handle import Membership, aligned, check_fingerprint_bits, write
+from ._keys import infer_key_type
+from ._publish import Memory
+
+
+class Filter(Membership):
+    """A set of keys that answers `in`: always yes for a key of the set, and for any other with probability
+    2^-fingerprint_bits."""
+
+    _kind = Kind.FILTER
+
+    @classmethod
+    def build(
+        cls,
+        keys: Iterable[Any],
+        *,
+        fingerprint_bits: int = 8,
+        preset: str = "balanced",
+        method: str | None = None,
+        leaf_size: int | None = None,
+        bucket_size: int | None = None,
+        key_dtype: Any = None,
+        on_duplicate: str = "first",
+        seed: int | None = None,
+        threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> Filter:
+        """From keys as `MPHF.build` takes them. A key given twice is one key of the set, unless
+        `on_duplicate="error"`."""
+        options = Options.of(
+            preset, method, leaf_size, bucket_size,
+            seed=seed, threads=threads, on_duplicate=on_duplicate, progress=progress,
+        )  # fmt: skip
+        bits = check_fingerprint_bits(fingerprint_bits)
+        kind = infer_key_type(keys, key_dtype)
+        memory = Memory()
+        write(memory, build_index(kind.batch(keys), kind, options), Kind.FILTER, kind, fingerprint_bits=bits)
+        return cls(aligned(memory.data))

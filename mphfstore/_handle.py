@@ -1,0 +1,259 @@
+"""What every opened file has in common: the mapping, the native reader over it, and look-ups of indices."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._build import METHODS, Index
+from ._errors import FormatError
+from ._format import VERSION, File, Header, Kind, Section, Target, Writer, parse, to_json
+from ._keys import KeyBatch, KeyType, key_type
+from ._native import ffi, lib
+from ._publish import Publication
+from ._values import Placed
+
+H = TypeVar("H", bound="Handle")
+
+
+class Native:
+    """A native reader and the memory it points into, alive as long as anyone looks something up in it."""
+
+    def __init__(self, file: File) -> None:
+        header, sections = file.header, file.sections
+        parameters = ffi.new("mphf_parameters *")
+        parameters.method, parameters.leaf = header.method, header.leaf
+        parameters.fanout1, parameters.fanout2 = header.fanout1, header.fanout2
+        empty = memoryview(b"")
+        self.memory = {
+            kind: ffi.from_buffer("uint8_t[]", sections.get(kind, empty))
+            for kind in (Section.TREES, Section.DIRECTORY, Section.FINGERPRINTS, Section.OFFSETS)
+        }
+        status = ffi.new("int *")
+        reader = lib.mphf_reader_new(
+            parameters, header.keys, header.seed, header.buckets, header.largest_bucket,
+            *(part for kind in (Section.TREES, Section.DIRECTORY, Section.FINGERPRINTS) for part in self._span(kind)),
+            header.fingerprint_bits, status,
+        )  # fmt: skip
+        if status[0] == lib.STATUS_NO_MEMORY:
+            raise MemoryError
+        sound(status[0])
+        self.reader = ffi.gc(reader, lib.mphf_reader_free)
+        if Section.OFFSETS in sections:
+            sound(lib.mphf_reader_offsets(reader, *self._span(Section.OFFSETS), len(sections[Section.BLOB])))
+
+    def _span(self, kind: Section) -> tuple[Any, int]:
+        return self.memory[kind], len(self.memory[kind])
+
+
+def sound(status: int) -> None:
+    if status != lib.STATUS_OK:
+        raise FormatError("the file contradicts itself: it was not written by mphfstore")
+
+
+class Handle:
+    """Base of `MPHF`, `Filter` and `Store`: immutable, and safe to use from several threads."""
+
+    _kind: Kind
+
+    def __init__(self, data: memoryview, path: Path | None = None) -> None:
+        self._file = parse(data)
+        self._path = path
+        schema, header = self._file.schema, self._file.header
+        if header.kind != self._kind:
+            raise FormatError(
+                f"expected a {self._kind.name.lower()}, got a {header.kind.name.lower()}: mphfstore.open opens either"
+            )
+        try:
+            self._keys: KeyType = key_type(schema["key_type"])
+        except Exception:
+            raise FormatError(f"keys of an unknown type: {schema.get('key_type')!r}") from None
+        self._open: Native | None = Native(self._file)
+
+    @property
+    def _native(self) -> Native:
+        native = self._open
+        if native is None:
+            raise ValueError("this handle is closed")
+        return native
+
+    def __len__(self) -> int:
+        return self._file.header.keys
+
+    def close(self) -> None:
+        """Gives the mapping back once no look-up or view uses it any more. Look-ups afterwards raise ValueError."""
+        self._open = None
+        self._file = replace(self._file, sections={}, data=memoryview(b""))
+
+    def __enter__(self: H) -> H:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        state = "closed " if self._open is None else ""
+        return (
+            f"<{state}mphfstore.{type(self).__name__} of {len(self)} keys{f' at {self._path}' if self._path else ''}>"
+        )
+
+    def verify(self) -> None:
+        """Reads the whole file and compares its checksums. Raises ChecksumError if anything has changed."""
+        self._native  # noqa: B018 - raises if closed
+        self._file.verify()
+
+    @property
+    def bits_per_key(self) -> float:
+        """Size of the function – trees and directory – in bits per key; 0.0 without keys."""
+        return 8 * sum(self._section_sizes()[kind] for kind in ("trees", "directory")) / max(1, len(self))
+
+    def _section_sizes(self) -> dict[str, int]:
+        self._native  # noqa: B018 - raises if closed
+        return {kind.name.lower(): len(view) for kind, view in self._file.sections.items()}
+
+    def info(self) -> dict[str, Any]:
+        """What the file says of itself: kind, format version, number of keys, parameters, sizes in bytes, bits per
+        key."""
+        header, schema = self._file.header, self._file.schema
+        sizes = self._section_sizes()
+        method = next(name for name, number in METHODS.items() if number == header.method)
+        return {
+            "path": None if self._path is None else str(self._path),
+            "kind": header.kind.name.lower(),
+            "format_version": VERSION,
+            "keys": header.keys,
+            **{name: schema.get(name) for name in ("key_type", "values", "value_width")},
+            "fingerprint_bits": header.fingerprint_bits,
+            "false_positive_rate": None if header.kind is Kind.MPHF else 2.0**-header.fingerprint_bits,
+            "method": method,
+            "leaf_size": header.leaf,
+            "bucket_size": header.bucket_size,
+            "fanouts": [header.fanout1, header.fanout2],
+            "buckets": header.buckets,
+            "largest_bucket": header.largest_bucket,
+            "seed": header.seed,
+            "bits_per_key": self.bits_per_key,
+            "file_size": len(self._file.data),
+            "sections": sizes,
+            "metadata": self._file.metadata,
+        }
+
+    def to_bytes(self) -> bytes:
+        """The whole file as bytes; `from_bytes` takes them."""
+        self._native  # noqa: B018 - raises if closed
+        return bytes(self._file.data)
+
+    @classmethod
+    def from_bytes(cls: type[H], data: Any) -> H:
+        """From the bytes of a file: any buffer, which is copied only if it does not start on a multiple of 8."""
+        return cls(aligned(data))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Publishes the file under a name: it appears whole or not at all. `mphfstore.open` opens it."""
+        self._native  # noqa: B018 - raises if closed
+        with Publication(path) as target:
+            target.write_at(self._file.data, 0)
+
+    def _find(self, key: object) -> int:
+        """Index of a key, or ABSENT."""
+        raw = self._keys.one(key)
+        index: int = lib.mphf_find(self._native.reader, raw, len(raw))
+        if index < lib.ABSENT:
+            sound(index)
+        return index
+
+    def _batch(self, keys: Iterable[Any] | KeyBatch, call: Any) -> NDArray[np.int64]:
+        batch = keys if isinstance(keys, KeyBatch) else self._keys.batch(keys)
+        out = np.empty(len(batch), np.int64)
+        sound(call(self._native.reader, batch.native(), ffi.from_buffer("int64_t[]", out)))
+        return out
+
+
+class Membership(Handle):
+    """A handle with fingerprints: what `Filter` and `Store` share."""
+
+    def __contains__(self, key: object) -> bool:
+        """Whether the key is in the set: never wrong for one that is, wrong for others at
+        `info()["false_positive_rate"]`."""
+        try:
+            return self._find(key) >= 0
+        except OverflowError:  # an integer that the dtype does not have
+            return False
+
+    def contains_many(self, keys: Iterable[Any]) -> NDArray[np.bool_]:
+        """`in` for every key: an array of bool."""
+        return self.index_many(keys) >= 0
+
+    def index_many(self, keys: Iterable[Any]) -> NDArray[np.int64]:
+        """Index of every key, -1 where it is absent."""
+        return self._batch(keys, lib.mphf_find_batch)
+
+
+def write(
+    target: Target,
+    index: Index,
+    kind: Kind,
+    keys: KeyType,
+    *,
+    fingerprint_bits: int = 0,
+    values: Placed | None = None,
+    metadata: Any = None,
+) -> None:
+    """Writes a whole file."""
+    values = values or Placed(None, None, {})
+    schema = {"key_type": keys.name, "keys": "fingerprint", "values": values.values, "value_width": values.value_width}
+    sections: dict[Section, tuple[int, Iterable[Any]]] = {}
+    for section, words in ((Section.TREES, index.trees), (Section.DIRECTORY, index.directory)):
+        sections[section] = words.nbytes, [words]
+    for section, value in ((Section.SCHEMA, schema), (Section.METADATA, metadata)):
+        if value is not None:
+            encoded = to_json(value)
+            sections[section] = len(encoded), [encoded]
+    if fingerprint_bits:
+        size = (index.keys * fingerprint_bits + 7) // 8 + 8
+        sections[Section.FINGERPRINTS] = size, _fingerprints(index.hi, fingerprint_bits)
+    sections |= values.sections
+    p = index.parameters
+    header = Header(
+        index.keys, index.seed, index.buckets, index.largest_bucket, index.bucket_size,
+        p.method, p.leaf, p.fanout1, p.fanout2, fingerprint_bits, kind,
+    )  # fmt: skip
+    writer = Writer(target, header, {section: length for section, (length, _) in sections.items()})
+    for section, (_, chunks) in sections.items():
+        writer.write(section, chunks)
+    writer.finish()
+
+
+def check_fingerprint_bits(bits: int) -> int:
+    if not 0 <= bits <= 32:
+        raise ValueError(f"fingerprint_bits is 0 to 32, not {bits}")
+    return bits
+
+
+def _fingerprints(hi: NDArray[np.uint64], bits: int) -> Iterator[NDArray[np.uint8]]:
+    """The section in chunks of 2^20 fingerprints, so whole bytes; then 8 bytes of zeros."""
+    step = 1 << 20
+    for begin in range(0, len(hi), step):
+        words = hi[begin : begin + step]
+        size = (len(words) * bits + 7) // 8
+        packed = np.zeros(size + 8, np.uint8)
+        lib.mphf_pack(ffi.from_buffer("uint64_t[]", words), len(words), bits, ffi.from_buffer("uint8_t[]", packed))
+        yield packed[:size]
+    yield np.zeros(8, np.uint8)
+
+
+def aligned(buffer: Any) -> memoryview:
+    """A buffer as flat, read-only bytes that start on a multiple of 8: a copy where they do not."""
+    view = memoryview(buffer)
+    view = (view if view.contiguous else memoryview(bytes(view))).cast("B").toreadonly()
+    if len(view) and np.frombuffer(view, np.uint8).ctypes.data % 8:
+        copy = np.empty(len(view), np.uint8)
+        copy[:] = np.frombuffer(view, np.uint8)
+        return memoryview(copy.data).cast("B").toreadonly()
+    return view

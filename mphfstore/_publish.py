@@ -1,0 +1,89 @@
+"""Atomic publication: a file appears whole under its name or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import glob
+import os
+import secrets
+from pathlib import Path
+from types import TracebackType
+
+
+class Publication:
+    """A temporary file beside the target. A clean exit fsyncs it and renames it over the target; an exception
+    removes it.
+
+    The temporary is locked while its writer lives, so that the next build for the same target can tell what a
+    killed one left
+    behind, and remove it. Raises OSError where the directory is missing, not writable or full."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._path = Path(os.fsdecode(path))
+        if self._path.is_dir():
+            raise IsADirectoryError(f"{self._path} is a directory")
+        self._temporary = self._path.with_name(f".{self._path.name[:200]}.{secrets.token_hex(8)}.mphtmp")
+
+    def __enter__(self) -> Publication:
+        self._remove_debris()
+        # 0o666 less the umask, as any program would create it; mkstemp's 0o600 would surprise the readers
+        self._fd = os.open(self._temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        try:
+            with contextlib.suppress(OSError):  # a file system without locks: debris stays
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BaseException:
+            self._discard()
+            raise
+        return self
+
+    def write_at(self, data: memoryview, offset: int) -> None:
+        while len(data):
+            written = os.pwrite(self._fd, data[: 1 << 30], offset)
+            data, offset = data[written:], offset + written
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self._discard()
+            return
+        try:
+            os.fsync(self._fd)
+            os.replace(self._temporary, self._path)
+        except BaseException:
+            self._discard()
+            raise
+        os.close(self._fd)
+        directory = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+
+    def _discard(self) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._temporary)
+        os.close(self._fd)
+
+    def _remove_debris(self) -> None:
+        for left in self._path.parent.glob(f".{glob.escape(self._path.name[:200])}.{'[0-9a-f]' * 16}.mphtmp"):
+            with contextlib.suppress(OSError):
+                fd = os.open(left, os.O_RDWR | os.O_CLOEXEC)
+                try:
+                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)  # BlockingIOError: its writer lives
+                    os.unlink(left)
+                finally:
+                    os.close(fd)
+
+
+class Memory:
+    """A file in memory, for `Writer`."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+
+    def write_at(self, data: memoryview, offset: int) -> None:
+        if len(self.data) < offset + len(data):
+            self.data.extend(bytes(offset + len(data) - len(self.data)))
+        self.data[offset : offset + len(data)] = data

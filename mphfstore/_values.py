@@ -1,0 +1,215 @@
+"""Values: columns of fixed-width rows or of byte strings, and how a file's schema names them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.lib.format import descr_to_dtype, dtype_to_descr
+from numpy.typing import NDArray
+
+from ._errors import FormatError
+from ._format import Section, elias_fano_words
+from ._keys import BytesKeys, flat, gather, offsets_of
+
+CHUNK = 1 << 16  # rows gathered at a time
+MAX_WIDTH = 1 << 31
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Values in index order: their part of the schema, and per section its length and its bytes in chunks."""
+
+    values: Any
+    value_width: int | None
+    sections: dict[Section, tuple[int, Iterable[Any]]]
+
+
+class Column(Protocol):
+    """The values of all records, as they came."""
+
+    def __len__(self) -> int: ...
+
+    def place(self, order: NDArray[np.uint64]) -> Placed:
+        """The values of the records `order`, one per index."""
+
+
+class NoColumn:
+    """No values at all."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def place(self, order: NDArray[np.uint64]) -> Placed:
+        return Placed(None, None, {})
+
+
+class ArrayColumn:
+    """Elements of a one-dimensional numpy array."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self._array = array
+
+    @classmethod
+    def concatenate(cls, columns: list[ArrayColumn], kind: Any) -> ArrayColumn:
+        return cls(np.concatenate([np.empty(0, value_dtype(kind)), *(part._array for part in columns)]))
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def place(self, order: NDArray[np.uint64]) -> Placed:
+        width, all_rows = self._array.dtype.itemsize, flat(self._array)
+        rows = (gather(all_rows, ids, len(ids) * width, width=width) for ids in _chunks(order))
+        return Placed(dtype_to_descr(self._array.dtype), width, {Section.VALUES: (len(order) * width, rows)})
+
+
+class BytesColumn:
+    """Byte strings; stored without offsets if all have one length."""
+
+    def __init__(self, blob: NDArray[np.uint8], offsets: NDArray[np.uint64]) -> None:
+        self._blob, self._offsets = blob, offsets
+
+    @classmethod
+    def concatenate(cls, columns: list[BytesColumn], kind: Any) -> BytesColumn:
+        lengths = np.concatenate([np.empty(0, np.uint64), *(np.diff(part._offsets) for part in columns)])
+        return cls(np.concatenate([np.empty(0, np.uint8), *(part._blob for part in columns)]), offsets_of(lengths))
+
+    def __len__(self) -> int:
+        return len(self._offsets) - 1
+
+    def place(self, order: NDArray[np.uint64]) -> Placed:
+        offsets = offsets_of(np.diff(self._offsets)[order])
+        size = int(offsets[-1])
+        bounds = range(0, len(order) + 1, CHUNK)
+        sizes = [int(offsets[min(i + CHUNK, len(order))] - offsets[i]) for i in bounds]
+        blob = (gather(self._blob, ids, sizes[i], offsets=self._offsets) for i, ids in enumerate(_chunks(order)))
+        width = size // max(1, len(order))
+        if np.all(np.diff(offsets) == width) and width <= MAX_WIDTH:
+            return Placed("bytes", width, {Section.VALUES: (size, blob)})
+        words = elias_fano_words(offsets)
+        return Placed("bytes", None, {Section.OFFSETS: (words.nbytes, [words]), Section.BLOB: (size, blob)})
+
+
+def is_bytes(kind: object) -> bool:
+    """Whether `values=` asks for byte strings."""
+    return isinstance(kind, str) and kind == "bytes"
+
+
+def concatenate(columns: list[Any], kind: Any) -> Column:
+    """The records of several columns of one kind as one column."""
+    if kind is None:
+        return NoColumn(sum(map(len, columns)))
+    return (BytesColumn if is_bytes(kind) else ArrayColumn).concatenate(columns, kind)
+
+
+def _chunks(order: NDArray[np.uint64]) -> Iterator[NDArray[np.uint64]]:
+    return (order[i : i + CHUNK] for i in range(0, len(order), CHUNK))
+
+
+_bytes = BytesKeys()  # values that are byte strings are flattened the way keys are
+
+
+def column(values: Any, kind: Any, count: int) -> Column:
+    """The column of `count` records for `values="bytes"`, a numpy dtype, or None.
+
+    Raises TypeError for a value of another type, ValueError for one of another width, OverflowError for an integer
+    that does not fit."""
+    if kind is None:
+        return NoColumn(count)
+    if is_bytes(kind):
+        return _bytes_column(values)
+    return ArrayColumn(_as_array(values, value_dtype(kind)))
+
+
+def _bytes_column(values: Any) -> BytesColumn:
+    values = values if isinstance(values, np.ndarray | list) else list(values)
+    if isinstance(values, np.ndarray):
+        if values.dtype.kind not in "SO":
+            raise TypeError(f"values='bytes' takes bytes, not an array of {values.dtype}; give its dtype as `values`")
+        values = values.tolist()
+    wrong = next((value for value in values if not isinstance(value, bytes | bytearray | memoryview)), None)
+    if wrong is not None or None in values:
+        raise TypeError(f"values='bytes' takes bytes, not {type(wrong).__name__}")
+    batch = _bytes.batch(values)
+    assert batch.offsets is not None
+    return BytesColumn(batch.data, batch.offsets)
+
+
+def value_dtype(kind: Any) -> np.dtype[Any]:
+    """The dtype that values of a store have; TypeError if they would hold objects, ValueError if it has no width."""
+    dtype = np.dtype(kind)
+    if dtype.hasobject:
+        raise TypeError(f"values of {dtype} hold Python objects; a file holds plain bytes only")
+    if dtype.kind in "SUV" and dtype.itemsize == 0:
+        raise ValueError(f"values of {dtype} have no width: name one, such as {dtype.kind}16")
+    little: np.dtype[Any] = dtype.newbyteorder("<")
+    return little
+
+
+def _as_array(values: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """`values` as a one-dimensional array of `dtype`; nothing is cut off or wrapped round in silence."""
+    if dtype.names is not None or dtype.kind == "V":
+        array = _records(values, dtype)
+    else:
+        given = values if isinstance(values, np.ndarray) else list(values)
+        array = np.asarray(given) if len(given) else np.empty(0, dtype)
+        if array.dtype.kind == "O" or not np.can_cast(array.dtype, dtype, "same_kind"):
+            if dtype.kind == "u" and array.dtype.kind == "i":  # Python integers: numpy calls them signed
+                pass
+            else:
+                raise TypeError(f"values of {dtype} cannot be made from {array.dtype}")
+        if dtype.kind in "SU" and array.dtype.itemsize > dtype.itemsize and np.any(array != array.astype(dtype)):
+            raise ValueError(f"a value is longer than {dtype}")
+        if dtype.kind in "iu" and array.size:
+            bounds = np.iinfo(dtype)
+            if int(array.min()) < bounds.min or int(array.max()) > bounds.max:
+                raise OverflowError(f"a value is outside {dtype}")
+        array = array.astype(dtype, copy=False)
+    if array.ndim != 1 and dtype.subdtype is None:
+        raise ValueError(f"values are one-dimensional, not of shape {array.shape}")
+    return array
+
+
+def _records(values: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Structured and raw (`V`) values."""
+    if isinstance(values, np.ndarray) and values.dtype.kind == "V":
+        if values.dtype.newbyteorder("<") != dtype and values.dtype != dtype:
+            raise TypeError(f"values of {dtype} cannot be made from {values.dtype}")
+        return values.astype(dtype, copy=False)
+    given = list(values)
+    if dtype.names is None:
+        for value in given:
+            if len(value) != dtype.itemsize:
+                raise ValueError(f"a value has {len(value)} bytes, not {dtype.itemsize}")
+        return np.frombuffer(b"".join(given), dtype)
+    return np.array([tuple(value) for value in given], dtype)
+
+
+def dtype_from_schema(values: Any, value_width: Any) -> np.dtype[Any] | None:
+    """The dtype of a file's fixed-width values; None for byte strings. Raises FormatError unless width and dtype
+    agree."""
+    if values is None and value_width is None:
+        return None
+    if values == "bytes":
+        if value_width is None or (isinstance(value_width, int) and 0 <= value_width <= MAX_WIDTH):
+            return None
+        raise FormatError(f"values of {value_width!r} bytes")
+    try:
+        # JSON has lists where a descr has tuples
+        dtype = descr_to_dtype(_as_descr(values))
+    except Exception:
+        raise FormatError(f"not a dtype: {values!r}") from None
+    if dtype.hasobject or dtype.itemsize != value_width:
+        raise FormatError(f"values of dtype {values!r} and {value_width!r} bytes")
+    return dtype
+
+
+def _as_descr(fields: Any) -> Any:
+    if isinstance(fields, list):
+        return [(name, _as_descr(kind), *map(tuple, shape)) for name, kind, *shape in fields]
+    return fields

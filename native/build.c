@@ -1,0 +1,183 @@
+/* Builds one partition: counting sort by bucket, then bucket after bucket through the method. */
+#include <stdlib.h>
+
+#include "builder.h"
+
+void mphf_scatter(const uint64_t *hi, const uint64_t *lo, uint64_t count, uint32_t partitions_log2, uint64_t *starts,
+                  uint64_t *hi_out, uint64_t *lo_out, uint64_t *id_out)
+{
+    u64 partitions = 1ull << partitions_log2;
+    memset(starts, 0, (partitions + 1) * sizeof *starts);
+    for (u64 i = 0; i < count; i++)
+        starts[mulhi64(hi[i], partitions)]++;
+    for (u64 p = 0, at = 0; p <= partitions; p++) {
+        u64 size = starts[p];
+        starts[p] = at;
+        at += size;
+    }
+    for (u64 i = 0; i < count; i++) { /* starts[p] runs ahead to where partition p + 1 starts */
+        u64 to = starts[mulhi64(hi[i], partitions)]++;
+        hi_out[to] = hi[i];
+        lo_out[to] = lo[i];
+        id_out[to] = i;
+    }
+    memmove(starts + 1, starts, partitions * sizeof *starts);
+    starts[0] = 0;
+}
+
+int builder_reserve(builder *b, u64 bits)
+{
+    if (b->bit_count + bits <= b->capacity)
+        return STATUS_OK;
+    u64 words = (b->bit_count + bits + b->capacity / 2 + 63) / 64;
+    u64 *grown = realloc(b->bits, (words + 1) * sizeof *grown); /* a word beyond, for builder_append */
+    if (!grown)
+        return STATUS_NO_MEMORY;
+    u64 had = b->bits ? b->capacity / 64 + 1 : 0;
+    memset(grown + had, 0, (words + 1 - had) * sizeof *grown);
+    b->bits = grown;
+    b->capacity = words * 64;
+    return STATUS_OK;
+}
+
+static bool allocate_scratch(builder *b, u32 largest)
+{
+    u64 keys = largest + 1u, nodes = b->tables->nodes[largest].nodes + 1u;
+    b->low = malloc(keys * sizeof *b->low);
+    b->high = malloc(keys * sizeof *b->high);
+    b->lo_parted = malloc(keys * sizeof *b->lo_parted);
+    b->id_parted = malloc(keys * sizeof *b->id_parted);
+    b->numbers = malloc(nodes * sizeof *b->numbers);
+    b->taus = malloc(nodes * sizeof *b->taus);
+    return b->low && b->high && b->lo_parted && b->id_parted && b->numbers && b->taus &&
+           builder_reserve(b, 1) == STATUS_OK;
+}
+
+static void free_scratch(builder *b)
+{
+    free(b->low);
+    free(b->high);
+    free(b->lo_parted);
+    free(b->id_parted);
+    free(b->numbers);
+    free(b->taus);
+}
+
+/* Sorts lo by bucket (order[i]: the record that comes i-th) and sets sizes and the largest one. */
+static void sort_by_bucket(mphf_partition *p, u64 first, u64 buckets, u64 all, const u64 *hi, const u64 *lo, u32 count,
+                           u64 *lo_sorted, u32 *order)
+{
+    for (u32 i = 0; i < count; i++)
+        p->sizes[mulhi64(hi[i], all) - first]++;
+    for (u64 i = 0, at = 0; i < buckets; i++) {
+        p->starts[i] = at; /* in keys, for the moment */
+        at += p->sizes[i];
+        p->largest = p->sizes[i] > p->largest ? p->sizes[i] : p->largest;
+    }
+    for (u32 i = 0; i < count; i++) {
+        u64 to = p->starts[mulhi64(hi[i], all) - first]++;
+        lo_sorted[to] = lo[i];
+        order[to] = i;
+    }
+}
+
+static int build_buckets(builder *b, mphf_partition *p, build_bucket *method, u64 buckets, u64 *lo, u32 *order)
+{
+    for (u64 i = 0; i < buckets; i++) {
+        p->starts[i] = b->bit_count;
+        int status = *b->cancel ? STATUS_CANCELLED : p->sizes[i] < 2 ? STATUS_OK : method(b, lo, order, p->sizes[i]);
+        if (status != STATUS_OK)
+            return status;
+        lo += p->sizes[i];
+        order += p->sizes[i];
+    }
+    return STATUS_OK;
+}
+
+/* words[i] <- words[order[i]] */
+static void reorder(u64 *words, const u32 *order, u32 count, u64 *scratch)
+{
+    memcpy(scratch, words, count * sizeof *words);
+    for (u32 i = 0; i < count; i++)
+        words[i] = scratch[order[i]];
+}
+
+mphf_partition *mphf_build_partition(const mphf_tables *t, const char *isa, uint64_t first, uint64_t buckets, uint64_t all,
+                                     uint64_t *hi, uint64_t *lo, uint64_t *id, uint32_t count, const volatile int *cancel)
+{
+    mphf_partition *p = calloc(1, sizeof *p);
+    if (!p)
+        return NULL;
+    u64 *lo_sorted = malloc((count + 1u) * sizeof *lo_sorted);
+    u32 *order = malloc((count + 1u) * sizeof *order);
+    mphf_tables *own = NULL; /* for a bucket larger than the shared tables expect */
+    p->sizes = calloc(buckets + 1, sizeof *p->sizes);
+    p->starts = calloc(buckets + 1, sizeof *p->starts);
+    p->status = STATUS_NO_MEMORY;
+    if (lo_sorted && order && p->sizes && p->starts) {
+        builder b = {.tables = t, .cancel = cancel};
+        sort_by_bucket(p, first, buckets, all, hi, lo, count, lo_sorted, order);
+        if (p->largest > LARGEST_BUCKET) {
+            p->status = STATUS_TOO_LARGE;
+        } else {
+            if (p->largest > t->largest)
+                b.tables = own = mphf_tables_new(&t->parameters, p->largest);
+            if (b.tables && allocate_scratch(&b, p->largest))
+                p->status = build_buckets(&b, p, instruction_set_named(isa)->methods[t->parameters.method], buckets,
+                                          lo_sorted, order);
+        }
+        p->bits = b.bits;
+        p->bit_count = b.bit_count;
+        free_scratch(&b);
+        if (p->status == STATUS_OK) {
+            reorder(hi, order, count, lo_sorted);
+            reorder(lo, order, count, lo_sorted);
+            reorder(id, order, count, lo_sorted);
+        }
+    }
+    mphf_tables_free(own);
+    free(lo_sorted);
+    free(order);
+    return p;
+}
+
+void mphf_partition_free(mphf_partition *p)
+{
+    if (!p)
+        return;
+    free(p->bits);
+    free(p->sizes);
+    free(p->starts);
+    free(p);
+}
+
+void mphf_append_bits(uint64_t *to, uint64_t at, const uint64_t *from, uint64_t count)
+{
+    u64 *w = to + (at >> 6);
+    u32 shift = (u32)at & 63;
+    for (u64 i = 0; i < (count + 63) / 64; i++) {
+        w[i] |= from[i] << shift;
+        w[i + 1] |= from[i] >> 1 >> (63 - shift);
+    }
+}
+
+void mphf_pack(const uint64_t *words, uint64_t count, uint32_t width, uint8_t *out)
+{
+    u64 mask = (1ull << width) - 1;
+    for (u64 i = 0; i < count; i++) {
+        u64 at = i * width, window;
+        memcpy(&window, out + at / 8, sizeof window);
+        window |= (words[i] & mask) << (at & 7);
+        memcpy(out + at / 8, &window, sizeof window);
+    }
+}
+
+void mphf_gather(const uint8_t *rows, const uint64_t *offsets, uint64_t width, const uint64_t *ids, uint64_t count,
+                 uint8_t *out)
+{
+    for (u64 i = 0; i < count; i++) {
+        u64 begin = offsets ? offsets[ids[i]] : ids[i] * width, length = offsets ? offsets[ids[i] + 1] - begin : width;
+        memcpy(out, rows + begin, length);
+        out += length;
+    }
+}

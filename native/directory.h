@@ -1,0 +1,34 @@
+/* The directory: first key and first bit of every bucket, as two straightened Elias-Fano sequences (FORMAT.md §5). */
+#ifndef MPHF_DIRECTORY_H
+#define MPHF_DIRECTORY_H
+
+#include "elias_fano.h"
+
+typedef struct {
+    u64 kmin, slope, pmin; /* of directory_line */
+    elias_fano keys, starts;
+} directory;
+
+/* slope * keys / 2^32, the product in 128 bits */
+FN u64 sloped(u64 slope, u64 keys) { return mulhi64(slope, keys) << 32 | (slope * keys) >> 32; }
+
+/* Keys before the bucket, keys in it, first bit. 0 in a corrupt directory. */
+FN u32 directory_bucket(const directory *d, u64 bucket, u64 *first, u64 *size, u64 *start)
+{
+    u64 next;
+    if (!elias_fano_pair(&d->keys, bucket, first, &next))
+        return 0;
+    u64 one = elias_fano_select(&d->starts, bucket);
+    if (one == NOWHERE)
+        return 0;
+    *size = next - *first + d->kmin;
+    *first += bucket * d->kmin;
+    *start = elias_fano_value(&d->starts, bucket, one) + bucket * d->pmin + sloped(d->slope, *first);
+    return 1;
+}
+
+/* Point into a section of the file, 8-byte aligned; false if it is not what it should be. */
+_Bool directory_open(directory *d, const u8 *section, u64 length, u64 buckets);
+_Bool elias_fano_open(elias_fano *s, const u8 *section, u64 length, u64 count, u64 last);
+
+#endif

@@ -1,0 +1,119 @@
+/* The C functions Python calls, as cffi reads them: declarations only, no preprocessor. */
+
+enum {
+    METHOD_BRUTE = 1,
+    METHOD_ROTATION = 2,
+    METHODS = 2,
+    MPHF_LARGEST_BUCKET = 65536,
+    MPHF_LONGEST_LEAF = 24,
+    MPHF_WIDEST_FANOUT = 9
+};
+
+/* Status of a call; negative is a failure. */
+enum {
+    STATUS_OK = 0,
+    ABSENT = -1,             /* in place of an index */
+    STATUS_EQUAL_KEYS = -2,  /* no solution within the budget, or equal words seen: look for equal keys */
+    STATUS_TOO_LARGE = -3,   /* a bucket of more than MPHF_LARGEST_BUCKET keys */
+    STATUS_NO_MEMORY = -4,
+    STATUS_CANCELLED = -5,
+    STATUS_CORRUPT = -6      /* the file contradicts itself */
+};
+
+typedef struct {
+    uint8_t method, leaf, fanout1, fanout2;
+} mphf_parameters;
+
+/* Keys of a batch: key i is data[offsets[i] ... offsets[i+1]), or without offsets the i-th stretch of `width` bytes, less
+ * its trailing NULs if `strip`. */
+typedef struct {
+    const uint8_t *data;
+    const uint64_t *offsets;
+    uint64_t width, count;
+    int strip;
+} key_batch;
+
+/* --- hash --- */
+void mphf_hash(const uint8_t *key, uint64_t length, uint64_t seed, uint64_t *hi, uint64_t *lo);
+void mphf_hash_batch(const key_batch *keys, uint64_t seed, uint64_t *hi, uint64_t *lo);
+
+/* --- trees --- */
+typedef struct mphf_tables mphf_tables;
+void mphf_default_fanouts(mphf_parameters *p);
+int mphf_parameters_valid(const mphf_parameters *p);
+mphf_tables *mphf_tables_new(const mphf_parameters *p, uint32_t largest); /* NULL: no memory or not valid */
+void mphf_tables_free(mphf_tables *t);
+
+/* --- build --- */
+typedef struct {
+    int status;
+    uint64_t bit_count;
+    uint64_t *bits;      /* the partition's bit strings, one after the other, from bit 0 */
+    uint32_t *sizes;     /* keys per bucket */
+    uint64_t *starts;    /* first bit per bucket */
+    uint32_t largest;    /* keys in the largest bucket */
+} mphf_partition;
+
+const char *mphf_isa_best(void);
+int mphf_isa_available(const char *name);
+
+/* Sorts records by partition = top bits of hi; starts[partitions + 1] receives each
+ * one's first record, id_out where in the input a record stood. */
+void mphf_scatter(const uint64_t *hi, const uint64_t *lo, uint64_t count, uint32_t partitions_log2, uint64_t *starts,
+                  uint64_t *hi_out, uint64_t *lo_out, uint64_t *id_out);
+
+/* Builds the `buckets` buckets from `first` on of `all`, whose records are given; on return hi, lo and id are in the order of the
+ * keys' indices. Polls *cancel. Free the result. */
+mphf_partition *mphf_build_partition(const mphf_tables *t, const char *isa, uint64_t first, uint64_t buckets, uint64_t all,
+                                     uint64_t *hi, uint64_t *lo, uint64_t *id, uint32_t count,
+                                     const volatile int *cancel);
+void mphf_partition_free(mphf_partition *p);
+
+/* Copies `count` bits from bit 0 of `from` to bit `at` of `to`, whose bits from there on are zero and which reaches a word beyond. */
+void mphf_append_bits(uint64_t *to, uint64_t at, const uint64_t *from, uint64_t count);
+
+/* Packs the low `width` bits of each word one after the other from bit 0 of zeroed memory with 8 bytes to spare. */
+void mphf_pack(const uint64_t *words, uint64_t count, uint32_t width, uint8_t *out);
+/* out[i] = the row of `width` bytes at row ids[i]; with `offsets`, the bytes from offsets[id] to offsets[id + 1], closed up. */
+void mphf_gather(const uint8_t *rows, const uint64_t *offsets, uint64_t width, const uint64_t *ids, uint64_t count,
+                 uint8_t *out);
+
+/* --- Elias-Fano and directory --- */
+uint64_t elias_fano_words(uint64_t count, uint64_t last);
+void elias_fano_build(const uint64_t *values, uint64_t count, uint64_t *words);
+/* keys[i] and starts[i]: keys and bits before bucket i; the totals as elements `buckets`. */
+typedef struct {
+    uint64_t kmin, slope, pmin; /* FORMAT.md 5 */
+} directory_line;
+int mphf_directory_line(const uint64_t *keys, const uint64_t *starts, uint64_t buckets, directory_line *line);
+uint64_t mphf_directory_words(const uint64_t *keys, const uint64_t *starts, uint64_t buckets, const directory_line *line);
+int mphf_directory_build(const uint64_t *keys, const uint64_t *starts, uint64_t buckets, const directory_line *line,
+                         uint64_t *words);
+
+/* --- look-up --- */
+typedef struct mphf_reader mphf_reader;
+
+/* Points into the caller's memory, which must outlive the reader. Lengths in bytes. NULL: no memory; *status says corrupt. */
+mphf_reader *mphf_reader_new(const mphf_parameters *p, uint64_t keys, uint64_t seed, uint64_t buckets, uint32_t largest,
+                             const uint8_t *trees, uint64_t trees_length, const uint8_t *directory,
+                             uint64_t directory_length, const uint8_t *fingerprints, uint64_t fingerprints_length,
+                             uint32_t fingerprint_bits, int *status);
+/* Offsets of variable values. STATUS_OK or STATUS_CORRUPT. */
+int mphf_reader_offsets(mphf_reader *r, const uint8_t *offsets, uint64_t length, uint64_t blob_length);
+void mphf_reader_free(mphf_reader *r);
+
+/* Index of a key: that of some key of the set if it is absent; STATUS_CORRUPT. keys > 0. */
+int64_t mphf_index(const mphf_reader *r, const uint8_t *key, uint64_t length);
+/* The same, or ABSENT if its fingerprint shows that it is absent. Works for keys = 0. */
+int64_t mphf_find(const mphf_reader *r, const uint8_t *key, uint64_t length);
+int mphf_index_batch(const mphf_reader *r, const key_batch *keys, int64_t *out);
+int mphf_find_batch(const mphf_reader *r, const key_batch *keys, int64_t *out);
+/* The bytes of value `index` are blob[begin ... end); begin is STATUS_CORRUPT if the file does not say. */
+typedef struct {
+    int64_t begin, end;
+} value_span;
+value_span mphf_span(const mphf_reader *r, uint64_t index);
+/* The same for a batch; an index below 0 has the empty span at 0. */
+int mphf_span_batch(const mphf_reader *r, uint64_t count, const int64_t *indices, int64_t *begin, int64_t *end);
+/* The bit string of one bucket, for tests: its keys, start and length. */
+int mphf_bucket(const mphf_reader *r, uint64_t bucket, uint64_t *first, uint64_t *size, uint64_t *start);

@@ -1,0 +1,28 @@
+/* What the C files share with each other; native.cdef.h is what they show to Python. */
+#ifndef MPHF_NATIVE_H
+#define MPHF_NATIVE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "tree.h"
+#include "native.cdef.h"
+
+/* tables.c: one per parameter set, immutable once made, shared by threads. */
+struct mphf_tables {
+    mphf_parameters parameters;
+    u32 largest;  /* nodes[0 ... largest] */
+    node *nodes;
+    u64 *budget;  /* numbers to try at a node before looking for equal keys */
+};
+
+/* dispatch.c */
+struct builder;
+typedef int build_bucket(struct builder *b, u64 *lo, u32 *id, u32 m);
+typedef struct {
+    const char *name;
+    build_bucket *methods[METHODS + 1]; /* indexed by the method's number in the file */
+} instruction_set;
+const instruction_set *instruction_set_named(const char *name); /* NULL: the best the processor runs; not known: NULL */
+
+#endif
