@@ -124,7 +124,7 @@ def build_index(keys: KeyBatch, key_type: KeyType, options: Options) -> Index:
         seed = (first_seed + attempt) % (1 << 64)
         hi, lo = hash_batch(keys, seed)
         try:
-            index = _build_seeded(hi, lo, seed, options)
+            index = build_hashed(hi, lo, seed, options)
         except _Unsolved:
             unique = _unique_records(keys, key_type, hi, lo, options.on_duplicate)
             if unique is None:
@@ -154,7 +154,7 @@ def partitions_log2(keys: int) -> int:
     return min(MAX_PARTITIONS_LOG2, max(0, (keys // PARTITION_KEYS).bit_length() - 1))
 
 
-def _build_seeded(hi: Words, lo: Words, seed: int, options: Options) -> Index:
+def build_hashed(hi: Words, lo: Words, seed: int, options: Options) -> Index:
     parameters = ffi.new("mphf_parameters *")
     parameters.method, parameters.leaf = METHODS[options.method], options.leaf_size
     lib.mphf_default_fanouts(parameters)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ._build import METHODS, Index
+from ._build import METHODS, Index, isa
 from ._errors import FormatError
 from ._format import VERSION, File, Header, Kind, Section, Target, Writer, parse, to_json
 from ._keys import KeyBatch, KeyType, key_type
@@ -37,7 +37,7 @@ class Native:
         }
         status = ffi.new("int *")
         reader = lib.mphf_reader_new(
-            parameters, header.keys, header.seed, header.buckets, header.largest_bucket,
+            isa(), parameters, header.keys, header.seed, header.buckets, header.largest_bucket,
             *(part for kind in (Section.TREES, Section.DIRECTORY, Section.FINGERPRINTS) for part in self._span(kind)),
             header.fingerprint_bits, status,
         )  # fmt: skip

@@ -5,7 +5,11 @@ extern const instruction_set instruction_set_baseline;
 #if defined(__x86_64__)
 extern const instruction_set instruction_set_avx2, instruction_set_avx512;
 /* __builtin_cpu_supports asks CPUID and whether the operating system keeps the registers. */
-static bool has_avx2(void) { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"); }
+static bool has_avx2(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
+           __builtin_cpu_supports("popcnt");
+}
 static bool has_avx512(void)
 {
     return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&

@@ -94,8 +94,8 @@ int mphf_directory_build(const uint64_t *keys, const uint64_t *starts, uint64_t 
 typedef struct mphf_reader mphf_reader;
 
 /* Points into the caller's memory, which must outlive the reader. Lengths in bytes. NULL: no memory; *status says corrupt. */
-mphf_reader *mphf_reader_new(const mphf_parameters *p, uint64_t keys, uint64_t seed, uint64_t buckets, uint32_t largest,
-                             const uint8_t *trees, uint64_t trees_length, const uint8_t *directory,
+mphf_reader *mphf_reader_new(const char *isa, const mphf_parameters *p, uint64_t keys, uint64_t seed, uint64_t buckets,
+                             uint32_t largest, const uint8_t *trees, uint64_t trees_length, const uint8_t *directory,
                              uint64_t directory_length, const uint8_t *fingerprints, uint64_t fingerprints_length,
                              uint32_t fingerprint_bits, int *status);
 /* Offsets of variable values. STATUS_OK or STATUS_CORRUPT. */
@@ -115,5 +115,6 @@ typedef struct {
 value_span mphf_span(const mphf_reader *r, uint64_t index);
 /* The same for a batch; an index below 0 has the empty span at 0. */
 int mphf_span_batch(const mphf_reader *r, uint64_t count, const int64_t *indices, int64_t *begin, int64_t *end);
-/* The bit string of one bucket, for tests: its keys, start and length. */
-int mphf_bucket(const mphf_reader *r, uint64_t bucket, uint64_t *first, uint64_t *size, uint64_t *start);
+/* --- for tools/bench.py: look-ups of ready hashes, keys > 0 --- */
+uint64_t mphf_bench_single(const mphf_reader *r, const uint64_t *hi, const uint64_t *lo, uint64_t count, int dependent);
+int mphf_bench_batch(const mphf_reader *r, const uint64_t *hi, const uint64_t *lo, uint64_t count, int64_t *out);

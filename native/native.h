@@ -22,6 +22,11 @@ typedef int build_bucket(struct builder *b, u64 *lo, u32 *id, u32 m);
 typedef struct {
     const char *name;
     build_bucket *methods[METHODS + 1]; /* indexed by the method's number in the file */
+    int64_t (*index)(const mphf_reader *, const u8 *key, u64 length);
+    int64_t (*find)(const mphf_reader *, const u8 *key, u64 length);
+    int (*batch)(const mphf_reader *, const key_batch *, bool filter, int64_t *out);
+    u64 (*bench_single)(const mphf_reader *, const u64 *hi, const u64 *lo, u64 count, bool dependent);
+    int (*bench_batch)(const mphf_reader *, const u64 *hi, const u64 *lo, u64 count, int64_t *out);
 } instruction_set;
 const instruction_set *instruction_set_named(const char *name); /* NULL: the best the processor runs; not known: NULL */
 

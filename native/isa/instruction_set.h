@@ -1,4 +1,5 @@
-/* Closes an instruction set's file: the methods compiled for it, and the table dispatch.c chooses from. */
+/* Closes an instruction set's file: methods and look-ups compiled for it, and the table dispatch.c chooses from. */
+#include "../lookup_body.h"
 #include "../methods/brute.h"
 #include "../methods/rotation.h"
 
@@ -10,4 +11,9 @@
 const instruction_set SET_TABLE(SET_NAME) = {
     SET_STRING(SET_NAME),
     {[METHOD_BRUTE] = brute_build_bucket, [METHOD_ROTATION] = rotation_build_bucket},
+    look_up_index,
+    look_up_find,
+    look_up_batch,
+    bench_single,
+    bench_batch,
 };

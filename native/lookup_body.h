@@ -1,0 +1,134 @@
+/* From a key to its index, once for every instruction set (hardware popcount and bit deposit are worth a factor of three here):
+ *
+ *     hash -> bucket -> directory -> splitting tree -> index -> fingerprint
+ *
+ * single, or in groups of keys that go through each stage together so that its cache misses overlap. */
+#include "methods/brute.h"
+#include "methods/rotation.h"
+#include "reader.h"
+
+#define GROUP 32 /* keys of a batch in flight */
+
+typedef struct {
+    u64 first, start; /* keys before the bucket; its first bit */
+    u32 size;
+} bucket_place;
+
+/* Everything that comes from the file is checked here, so that `locate` may trust its arguments. */
+static bool find_bucket(const mphf_reader *r, u64 bucket, bucket_place *p)
+{
+    u64 size;
+    if (!directory_bucket(&r->directory, bucket, &p->first, &size, &p->start))
+        return false;
+    if (size > r->tables->largest || p->first > r->keys || size > r->keys - p->first ||
+        p->start > r->trees.bit_count || r->trees.nodes[size].fixed > r->trees.bit_count - p->start)
+        return false;
+    p->size = (u32)size;
+    return true;
+}
+
+/* An empty bucket's keys are all absent; any index below `keys` will do for them. */
+static u64 index_in(const mphf_reader *r, const bucket_place *p, u64 lo)
+{
+    if (p->size == 0)
+        return p->first < r->keys ? p->first : r->keys - 1;
+    u32 place = r->method == METHOD_ROTATION ? rotation_locate(&r->trees, lo, p->size, p->start)
+                                             : brute_locate(&r->trees, lo, p->size, p->start);
+    return p->first + place;
+}
+
+static u32 fingerprint_at(const mphf_reader *r, u64 index)
+{
+    if (r->fingerprint_bits == 8)
+        return r->fingerprints[index];
+    u64 at = index * r->fingerprint_bits;
+    return (u32)(load64(r->fingerprints + at / 8) >> (at & 7) & ((1ull << r->fingerprint_bits) - 1));
+}
+
+static bool matches(const mphf_reader *r, u64 index, u64 hi)
+{
+    return !r->fingerprint_bits || fingerprint_at(r, index) == (hi & ((1ull << r->fingerprint_bits) - 1));
+}
+
+/* The index of some key of the set if this one is absent; STATUS_CORRUPT. keys > 0. */
+static int64_t index_of_hash(const mphf_reader *r, hash128 h)
+{
+    bucket_place p;
+    if (!find_bucket(r, mulhi64(h.hi, r->buckets), &p))
+        return STATUS_CORRUPT;
+    return (int64_t)index_in(r, &p, h.lo);
+}
+
+/* size <= GROUP hashes go through the stages together, so that the cache misses of a stage overlap. With `filter`, ABSENT for keys
+ * whose fingerprints differ. */
+static int index_group(const mphf_reader *r, const hash128 *h, u32 size, bool filter, int64_t *out)
+{
+    bucket_place places[GROUP];
+    for (u32 i = 0; i < size; i++) {
+        if (!find_bucket(r, mulhi64(h[i].hi, r->buckets), &places[i]))
+            return STATUS_CORRUPT;
+        __builtin_prefetch(r->trees.bits + (places[i].start >> 6));
+    }
+    for (u32 i = 0; i < size; i++) {
+        u64 index = index_in(r, &places[i], h[i].lo);
+        out[i] = (int64_t)index;
+        if (filter && r->fingerprint_bits)
+            __builtin_prefetch(r->fingerprints + index * r->fingerprint_bits / 8);
+    }
+    for (u32 i = 0; filter && i < size; i++)
+        if (!places[i].size || !matches(r, (u64)out[i], h[i].hi))
+            out[i] = ABSENT;
+    return STATUS_OK;
+}
+
+static int64_t look_up_index(const mphf_reader *r, const u8 *key, u64 length)
+{
+    return index_of_hash(r, xxh3_128(key, length, r->seed));
+}
+
+static int64_t look_up_find(const mphf_reader *r, const u8 *key, u64 length)
+{
+    hash128 h = xxh3_128(key, length, r->seed);
+    bucket_place p;
+    if (!find_bucket(r, mulhi64(h.hi, r->buckets), &p))
+        return STATUS_CORRUPT;
+    u64 index = index_in(r, &p, h.lo);
+    return p.size && matches(r, index, h.hi) ? (int64_t)index : ABSENT;
+}
+
+static int look_up_batch(const mphf_reader *r, const key_batch *keys, bool filter, int64_t *out)
+{
+    hash128 h[GROUP];
+    for (u64 begin = 0; begin < keys->count; begin += GROUP) {
+        u32 size = (u32)(keys->count - begin < GROUP ? keys->count - begin : GROUP);
+        for (u32 i = 0; i < size; i++)
+            h[i] = key_hash(keys, begin + i, r->seed);
+        if (index_group(r, h, size, filter, out + begin) != STATUS_OK)
+            return STATUS_CORRUPT;
+    }
+    return STATUS_OK;
+}
+
+/* Ready hashes, for tools/bench.py. */
+static u64 bench_single(const mphf_reader *r, const u64 *hi, const u64 *lo, u64 count, bool dependent)
+{
+    u64 sum = 0;
+    for (u64 i = 0; i < count; i++) {
+        hash128 h = {hi[i] ^ (dependent ? sum & 1 : 0), lo[i]}; /* the lowest bit changes no bucket */
+        sum += (u64)index_of_hash(r, h);
+    }
+    return sum;
+}
+
+static int bench_batch(const mphf_reader *r, const u64 *hi, const u64 *lo, u64 count, int64_t *out)
+{
+    hash128 h[GROUP];
+    for (u64 begin = 0; begin < count; begin += GROUP) {
+        u32 size = (u32)(count - begin < GROUP ? count - begin : GROUP);
+        for (u32 i = 0; i < size; i++)
+            h[i] = (hash128){hi[begin + i], lo[begin + i]};
+        if (index_group(r, h, size, false, out + begin) != STATUS_OK)
+            return STATUS_CORRUPT;
+    }
+    return STATUS_OK;
+}
