@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Benchmarks, as JSON lines: `python tools/bench.py mphf --help`. They print; they check nothing but that results are right.
+"""Benchmarks, as JSON lines: `python tools/bench.py mphf --help`. They print; they check
+nothing but that results are right.
 
-Times are CPU times (medians of several runs): on a shared machine wall time says more about the neighbours."""
+Times are CPU times, medians of several runs: on a shared machine wall time says more about the neighbours."""
 
 from __future__ import annotations
 
@@ -16,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from mphfstore._native import ffi, lib
 
 from mphfstore import MPHF
 from mphfstore._build import Index, Options, build_hashed, hash_batch, isa
 from mphfstore._format import Kind
 from mphfstore._handle import aligned, write
 from mphfstore._keys import IntegerKeys
-from mphfstore._native import ffi, lib
 from mphfstore._publish import Memory
 
 KEYS = IntegerKeys("<u8")
@@ -54,7 +55,8 @@ def words(array: np.ndarray) -> Any:
 
 
 def bench_mphf(point: str, keys: int, threads: int, repeats: int, seed: int) -> dict[str, Any]:
-    """One method and (leaf, bucket): build from ready hashes; single look-ups independent and dependent, and batched, in random order."""
+    """One method and (leaf, bucket): build from ready hashes; single look-ups, independent and dependent, and batched,
+    in random order."""
     method, leaf, bucket = point.split(":")
     options = Options.of(method=method, leaf_size=int(leaf), bucket_size=int(bucket), threads=threads)
     rng = np.random.default_rng(seed)
