@@ -201,7 +201,7 @@ def dtype_from_schema(values: Any, value_width: Any) -> np.dtype[Any] | None:
         raise FormatError(f"values of {value_width!r} bytes")
     try:
         # JSON has lists where a descr has tuples
-        dtype = descr_to_dtype(_as_descr(values))
+        dtype: np.dtype[Any] = descr_to_dtype(_as_descr(values))
     except Exception:
         raise FormatError(f"not a dtype: {values!r}") from None
     if dtype.hasobject or dtype.itemsize != value_width:
