@@ -10,7 +10,17 @@ from mphfstore._build import hash_batch
 from mphfstore._keys import BytesKeys, IntegerKeys
 from mphfstore._native import ffi, lib
 
-SEEDS = [0, 1, 2, 0x7FFFFFFF, 1 << 31, 1 << 32, 1 << 63, (1 << 64) - 1, *(random.Random(1).getrandbits(64) for _ in range(12))]
+SEEDS = [
+    0,
+    1,
+    2,
+    0x7FFFFFFF,
+    1 << 31,
+    1 << 32,
+    1 << 63,
+    (1 << 64) - 1,
+    *(random.Random(1).getrandbits(64) for _ in range(12)),
+]
 
 
 def native_hash(key: bytes, seed: int) -> int:
