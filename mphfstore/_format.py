@@ -154,6 +154,9 @@ class Writer:
             total = checksum(runs[kind]) if kind.is_data else self._sums[kind][0]
             header += _ENTRY.pack(kind, 0, self._offsets[kind], length, total)
         header[_CHECKSUM_AT : _CHECKSUM_AT + 8] = struct.pack("<Q", checksum(header))
+        written = max(self._offsets[kind] + length for kind, length in self._lengths.items() if length)
+        if written < self.file_length:  # padding before a last section of no bytes
+            self._target.write_at(memoryview(bytes(self.file_length - written)), written)
         self._target.write_at(memoryview(header), 0)
 
 
