@@ -91,7 +91,12 @@ class Options:
         if preset not in PRESETS:
             raise ValueError(f"preset is one of {', '.join(PRESETS)}, not {preset!r}")
         base = PRESETS[preset]
-        return cls(method or base.method, leaf_size or base.leaf_size, bucket_size or base.bucket_size, **rest)
+        return cls(
+            base.method if method is None else method,
+            base.leaf_size if leaf_size is None else leaf_size,
+            base.bucket_size if bucket_size is None else bucket_size,
+            **rest,
+        )
 
 
 @dataclass(frozen=True)

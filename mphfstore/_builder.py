@@ -57,9 +57,12 @@ class Builder:
         self._pending: tuple[list[Any], list[Any]] = ([], [])
         self._key_batches: list[KeyBatch] = []
         self._columns: list[Column] = []
-        self._collecting = False
+        self._collecting = self._used = False
 
     def __enter__(self) -> Builder:
+        if self._used:
+            raise ValueError("a builder serves once: make a new one")
+        self._used = True
         self._publication.__enter__()
         self._collecting = True
         return self
@@ -168,9 +171,11 @@ def build(path: str | os.PathLike[str], items: Any, **options: Any) -> None:
 def _columns_of(pairs: list[Any], first: int) -> tuple[list[Any], list[Any]]:
     """Keys and values of (key, value) pairs; TypeError naming the record that is none."""
     try:
-        return [key for key, _ in pairs], [value for _, value in pairs]
+        if not {str, bytes} & set(map(type, pairs)):  # two characters would pass for a pair
+            return [key for key, _ in pairs], [value for _, value in pairs]
     except (TypeError, ValueError):
-        for position, pair in enumerate(pairs, first):
-            if isinstance(pair, str | bytes) or not hasattr(pair, "__len__") or len(pair) != 2:
-                raise TypeError(f"record {position} is not a (key, value) pair: {pair!r:.100}") from None
-        raise
+        pass
+    for position, pair in enumerate(pairs, first):
+        if isinstance(pair, str | bytes) or not hasattr(pair, "__len__") or len(pair) != 2:
+            raise TypeError(f"record {position} is not a (key, value) pair: {pair!r:.100}")
+    raise TypeError("records are (key, value) pairs")

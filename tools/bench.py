@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from mphfstore._native import ffi, lib
 
 from mphfstore import MPHF
 from mphfstore._build import Index, Options, build_hashed, hash_batch, isa
 from mphfstore._format import Kind
 from mphfstore._handle import aligned, write
 from mphfstore._keys import IntegerKeys
+from mphfstore._native import ffi, lib
 from mphfstore._publish import Memory
 
 KEYS = IntegerKeys("<u8")

@@ -1,0 +1,7 @@
+"""`python -m mphfstore` is the command `mphfstore`."""
+
+import sys
+
+from ._cli import main
+
+sys.exit(main())

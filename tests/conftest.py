@@ -1,0 +1,124 @@
+"""What the tests share: building a store, taking a file apart and putting it together again, running Python in a
+process of its own."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import struct
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import xxhash
+from hypothesis import settings
+
+import mphfstore
+
+HEADER, ENTRY, BLOCK, BLOCK_SUMS = 128, 32, 65_536, 4  # FORMAT.md §1
+
+settings.register_profile("mphfstore", deadline=None, max_examples=40, print_blob=True)
+settings.load_profile("mphfstore")
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Iterator[Callable[..., mphfstore.Store]]:
+    """make(items, **options): the store of these items, opened; a file of its own every time."""
+    opened: list[mphfstore.Store] = []
+
+    def made(items: Any, **options: Any) -> mphfstore.Store:
+        path = tmp_path / f"{len(opened)}.mph"
+        mphfstore.build(path, items, **options)
+        store = mphfstore.open(path)
+        assert isinstance(store, mphfstore.Store)
+        opened.append(store)
+        return store
+
+    yield made
+    for store in opened:
+        store.close()
+
+
+@pytest.fixture
+def random_seed() -> int:
+    """Another one in every run, unless MPHFSTORE_TEST_SEED gives it; pytest shows the line when a test fails."""
+    seed = int(os.environ.get("MPHFSTORE_TEST_SEED") or secrets.randbits(32))
+    print(f"MPHFSTORE_TEST_SEED={seed}")
+    return seed
+
+
+def names_in(directory: Path) -> list[str]:
+    """Everything in a directory, hidden files too."""
+    return sorted(os.listdir(directory))
+
+
+def python(code: str, *arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Runs code in an interpreter that may die without taking the tests with it."""
+    return subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, timeout=120, **options
+    )
+
+
+def start_python(code: str, *arguments: object, **options: Any) -> subprocess.Popen[str]:
+    """The same in the background. The code prints a line when it is ready, which is waited for here."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, arguments)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True, **options,
+    )  # fmt: skip
+    assert process.stdout is not None
+    if process.stdout.readline() != "ready\n":
+        raise AssertionError(process.communicate()[1])
+    return process
+
+
+def table(data: bytes) -> dict[int, tuple[int, int]]:
+    """Offset and length of every section, by its kind."""
+    (count,) = struct.unpack_from("<H", data, 10)
+    entries = struct.iter_unpack("<IIQQQ", data[HEADER : HEADER + ENTRY * count])
+    return {kind: (offset, length) for kind, _, offset, length, _ in entries}
+
+
+def sections_of(data: bytes) -> dict[int, bytes]:
+    """The contents of every section."""
+    return {kind: data[offset : offset + length] for kind, (offset, length) in table(data).items()}
+
+
+def assemble(header: bytes, sections: dict[int, bytes]) -> bytes:
+    """A file of these sections in which every length, offset and checksum is right; all other fields of the header,
+    and the contents, are as given. Block sums are made anew."""
+    sections = {kind: content for kind, content in sections.items() if kind != BLOCK_SUMS}
+    runs = {
+        kind: b"".join(_sum(content[at : at + BLOCK]) for at in range(0, len(content), BLOCK))
+        for kind, content in sorted(sections.items())
+        if kind >= 16
+    }
+    if runs:
+        sections[BLOCK_SUMS] = b"".join(runs.values())
+    body, entries, start = b"", b"", HEADER + ENTRY * len(sections)
+    for kind, content in sorted(sections.items()):
+        body += bytes(-(start + len(body)) % 64)
+        entries += struct.pack("<IIQQ", kind, 0, start + len(body), len(content)) + _sum(runs.get(kind, content))
+        body += content
+    counted = header[:10] + struct.pack("<H", len(sections)) + header[12:16] + struct.pack("<Q", start + len(body))
+    head = counted + bytes(8) + header[32:HEADER] + entries
+    return head[:24] + _sum(head) + head[32:] + body
+
+
+def patched(data: bytes, offset: int, layout: str, *values: int) -> bytes:
+    """A file with other numbers at an offset of its header, and right checksums."""
+    header = bytearray(data[:HEADER])
+    struct.pack_into("<" + layout, header, offset, *values)
+    return assemble(bytes(header), sections_of(data))
+
+
+def with_section(data: bytes, kind: int, content: bytes | None) -> bytes:
+    """A file with another section, or without it, and right checksums."""
+    sections = {**sections_of(data), kind: content}
+    return assemble(data[:HEADER], {number: part for number, part in sections.items() if part is not None})
+
+
+def _sum(data: bytes) -> bytes:
+    return struct.pack("<Q", xxhash.xxh3_64_intdigest(data))
