@@ -89,7 +89,9 @@ class Builder:
             raise TypeError("this store has no values" if self._kind is None else "values are missing")
         if self._keys is None:
             self._keys = infer_key_type(keys)
-        batch = self._keys.batch(keys)
+        # arrays are flattened in place, and theirs may change before the end
+        batch = self._keys.batch(keys.copy() if isinstance(keys, np.ndarray) else keys)
+        values = values.copy() if isinstance(values, np.ndarray) else values
         part = column(values, self._kind, len(batch))
         if len(part) != len(batch):
             raise ValueError(f"{len(batch)} keys, but {len(part)} values")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -44,12 +45,17 @@ class Native:
         if status[0] == lib.STATUS_NO_MEMORY:
             raise MemoryError
         sound(status[0])
-        self.reader = ffi.gc(reader, lib.mphf_reader_free)
+        # The destructor keeps the memory: whoever holds the reader, say in a call without the GIL, holds the mapping.
+        self.reader = ffi.gc(reader, partial(_free, memory=self.memory))
         if Section.OFFSETS in sections:
             sound(lib.mphf_reader_offsets(reader, *self._span(Section.OFFSETS), len(sections[Section.BLOB])))
 
     def _span(self, kind: Section) -> tuple[Any, int]:
         return self.memory[kind], len(self.memory[kind])
+
+
+def _free(reader: Any, memory: object) -> None:
+    lib.mphf_reader_free(reader)
 
 
 def sound(status: int) -> None:

@@ -140,23 +140,18 @@ class BytesKeys:
                 return KeyBatch(flat(keys), len(keys), width=keys.dtype.itemsize, strip=True)
             if keys.dtype.kind != "O":
                 raise TypeError(f"a key of this store is bytes or str, not an array of {keys.dtype}")
-        elif isinstance(keys, str | bytes | bytearray):
-            raise TypeError("a batch is an iterable of keys, not a single key")
+        _refuse_single(keys)
         keys = keys if isinstance(keys, list) else list(keys)
         data, lengths = self._join(keys)
         return KeyBatch(np.frombuffer(data, np.uint8), len(keys), offsets_of(lengths))
 
     def _join(self, keys: list[Any]) -> tuple[bytes, NDArray[np.uint64]]:
         """All keys behind one another, and their lengths; without a call per key where all are bytes or all ASCII."""
-        for empty in (b"", ""):
-            try:
-                joined = empty.join(keys)
-            except TypeError:
-                continue
+        kinds = set(map(type, keys))
+        joined = b"".join(keys) if kinds == {bytes} else "".join(keys) if kinds == {str} else ""
+        if (joined and joined.isascii()) or isinstance(joined, bytes):  # other characters have several bytes
             data = joined.encode() if isinstance(joined, str) else joined
-            lengths = np.fromiter(map(len, keys), np.uint64, len(keys))
-            if int(lengths.sum()) == len(data):  # else: characters of several bytes, or views of several
-                return data, lengths
+            return data, np.fromiter(map(len, keys), np.uint64, len(keys))
         encoded = [self.one(key) for key in keys]
         return b"".join(encoded), np.fromiter(map(len, encoded), np.uint64, len(keys))
 
@@ -186,6 +181,7 @@ class IntegerKeys:
     def batch(self, keys: Iterable[Any]) -> KeyBatch:
         """From a one-dimensional integer array or any iterable of integers. OverflowError if one does not fit the
         dtype."""
+        _refuse_single(keys)
         if not isinstance(keys, np.ndarray) or keys.dtype.kind == "O":
             data = b"".join(map(self.one, keys))
             return KeyBatch(np.frombuffer(data, np.uint8), len(data) // self._size, width=self._size)
@@ -198,6 +194,11 @@ class IntegerKeys:
             if int(keys.min()) < bounds.min or int(keys.max()) > bounds.max:
                 raise OverflowError(f"an integer key is outside {self.dtype}")
         return KeyBatch(flat(keys.astype(self.dtype, copy=False)), len(keys), width=self._size)
+
+
+def _refuse_single(keys: object) -> None:
+    if isinstance(keys, str | bytes | bytearray | memoryview):
+        raise TypeError("a batch is an iterable of keys, not a single key")
 
 
 KeyType = BytesKeys | IntegerKeys

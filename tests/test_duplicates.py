@@ -22,7 +22,7 @@ def test_the_key_and_its_first_two_records_are_named(n: int, tmp_path: Path) -> 
     pairs = [(f"k{i}", b"") for i in range(n)]
     pairs.insert(n - 1, ("k0", b""))
     pairs.append(("k1", b""))
-    with pytest.raises(ms.DuplicateKeyError, match="'k0'|b'k0'") as caught:
+    with pytest.raises(ms.DuplicateKeyError, match="b'k0'") as caught:
         ms.build(tmp_path / "s", pairs)
     assert (caught.value.key, caught.value.positions) == (b"k0", (0, n - 1))
     assert list(tmp_path.iterdir()) == []
@@ -59,7 +59,7 @@ def test_policies_keep_one_record_as_if_only_it_had_been_given(policy: str, tmp_
 
 
 def colliding(monkeypatch: pytest.MonkeyPatch, rounds: int) -> list[int]:
-    """The first `rounds` seeds hash records 0 and 1 alike, which are different keys; returns the seeds as they are tried."""
+    """The first `rounds` seeds hash records 0 and 1 alike, different keys. Returns the seeds as they are tried."""
     genuine, tried = _build.hash_batch, []
 
     def forced(keys: object, seed: int) -> object:
@@ -102,18 +102,9 @@ def test_duplicates_and_a_collision_at_once(policy: str, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("largest", [500, 5000])
-def test_a_skewed_hash_makes_large_buckets_and_a_correct_function(
-    largest: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    genuine = _build.hash_batch
-
-    def skewed(keys: object, seed: int) -> object:
-        hi, lo = genuine(keys, seed)  # type: ignore[arg-type]
-        hi[:largest] = np.uint64(0)
-        return hi, lo
-
-    monkeypatch.setattr(_build, "hash_batch", skewed)
-    hi, lo = skewed(_build.KeyBatch(np.arange(20_000, dtype="<u8").view(np.uint8), 20_000, width=8), 1)
+def test_a_skewed_hash_makes_large_buckets(largest: int) -> None:
+    hi, lo = _build.hash_batch(_build.KeyBatch(np.arange(20_000, dtype="<u8").view(np.uint8), 20_000, width=8), 1)
+    hi[:largest] = 0
     options = _build.Options.of(method="rotation", leaf_size=5, bucket_size=5, threads=2)
     index = _build.build_hashed(hi, lo, 1, options)
     assert index.largest_bucket >= largest

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import struct
 import subprocess
@@ -67,7 +68,7 @@ def test_a_newer_version_and_an_unknown_feature_say_so(data: bytes) -> None:
     newer, feature = bytearray(data), bytearray(data)
     newer[8] = 2
     feature[12] = 1
-    with pytest.raises(ms.FormatVersionError, match="expected format version 1 or less, got 2.*upgrade"):
+    with pytest.raises(ms.FormatVersionError, match=r"expected format version 1 or less, got 2.*upgrade"):
         ms.open(bytes(newer))
     with pytest.raises(ms.FormatVersionError, match="features 0x1"):
         ms.open(bytes(feature))
@@ -138,8 +139,6 @@ def mutate(data: bytes, draw: random.Random) -> bytes:
 def test_hostile_files_never_crash_a_reader(seed: int, isa: str, data: bytes, tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(data)
     command = [sys.executable, "-c", HOSTILE, str(Path(__file__).parent), str(tmp_path / "f"), str(seed)]
-    import os
-
     environment = {**os.environ, **({"MPHFSTORE_ISA": isa} if isa else {})}
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment)
     assert (done.returncode, done.stdout) == (0, "True True\n"), f"seed {seed}: {done.stderr[-2000:]}"

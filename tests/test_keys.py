@@ -65,7 +65,7 @@ def test_keys_that_numpy_holds_equal_are_duplicates(tmp_path: Path) -> None:
 @pytest.mark.parametrize("dtype", ["S3", "S9", "<U3", ">U5"])
 @pytest.mark.parametrize("layout", ["strided", "reversed", "read-only", "field", "column"])
 def test_string_arrays_of_every_layout(make: Make, dtype: str, layout: str) -> None:
-    keys = laid_out(np.array(["k%d" % i for i in range(40)], dtype), layout)
+    keys = laid_out(np.array([f"k{i}" for i in range(40)], dtype), layout)
     expected = [b"k%d" % i for i in range(40)]
     store = make((keys, expected))
     assert store.get_many(expected) == expected
