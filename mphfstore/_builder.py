@@ -15,7 +15,7 @@ from ._format import Kind
 from ._handle import check_fingerprint_bits, write
 from ._keys import BytesKeys, KeyBatch, KeyType, infer_key_type
 from ._publish import Publication
-from ._values import Column, column, concatenate, is_bytes, value_dtype
+from ._values import Column, column, concatenate, flatten_one, is_bytes, value_dtype
 
 CHUNK = 1 << 16  # records between two conversions to flat memory
 
@@ -68,16 +68,19 @@ class Builder:
         return self
 
     def add(self, key: object, value: object = None) -> None:
-        """One record; without a value in a store of no values. Raises TypeError for a key or value of another
+        """One record; without a value in a store of no values. Values of a dtype are faster through `add_many`.
+        Raises TypeError for a key or value of another
         type."""
         self._check_collecting()
         if (value is None) != (self._kind is None):
             raise TypeError("this store has no values" if self._kind is None else "a value is missing")
         if self._keys is None:
             self._keys = BytesKeys()
+        # Both are checked, and copied where they can change, before either is taken.
+        raw, one = self._keys.one(key), flatten_one(value, self._kind)
         keys, values = self._pending
-        keys.append(self._keys.one(key))
-        values.append(value)
+        keys.append(raw)
+        values.append(one)
         if len(keys) >= CHUNK:
             self._flush()
 

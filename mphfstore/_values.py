@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import operator
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -126,6 +128,17 @@ def column(values: Any, kind: Any, count: int) -> Column:
     return ArrayColumn(_as_array(values, value_dtype(kind)))
 
 
+def flatten_one(value: Any, kind: Any) -> Any:
+    """One value as `column` takes it later, checked and no longer changeable."""
+    if kind is None:
+        return None
+    if is_bytes(kind):
+        if not isinstance(value, bytes | bytearray | memoryview):
+            raise TypeError(f"values='bytes' takes bytes, not {type(value).__name__}")
+        return bytes(value)
+    return _as_array([value], value_dtype(kind))[0]
+
+
 def _bytes_column(values: Any) -> BytesColumn:
     values = values if isinstance(values, np.ndarray | list) else list(values)
     if isinstance(values, np.ndarray):
@@ -152,42 +165,119 @@ def value_dtype(kind: Any) -> np.dtype[Any]:
 
 
 def _as_array(values: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """`values` as a one-dimensional array of `dtype`; nothing is cut off or wrapped round in silence."""
-    if dtype.names is not None or dtype.kind == "V":
-        array = _records(values, dtype)
-    else:
-        given = values if isinstance(values, np.ndarray) else list(values)
-        array = np.asarray(given) if len(given) else np.empty(0, dtype)
-        if array.dtype.kind == "O" or not np.can_cast(array.dtype, dtype, "same_kind"):
-            if dtype.kind == "u" and array.dtype.kind == "i":  # Python integers: numpy calls them signed
-                pass
-            else:
-                raise TypeError(f"values of {dtype} cannot be made from {array.dtype}")
-        if dtype.kind in "SU" and array.dtype.itemsize > dtype.itemsize and np.any(array != array.astype(dtype)):
+    """`values` as an array of `dtype`, one element per record; nothing is cut off, rounded or wrapped round."""
+    given = values if isinstance(values, np.ndarray) else list(values)
+    if isinstance(given, np.ndarray) and given.ndim == 0:
+        raise TypeError("values are one per record, not a single one")
+    if dtype.subdtype is not None:
+        base, shape = dtype.subdtype
+        whole = np.asarray(given).reshape(len(given), -1) if len(given) else np.empty((0, int(np.prod(shape))))
+        if whole.shape[1] != int(np.prod(shape)):
+            raise ValueError(f"a value has {whole.shape[1]} elements, not {shape}")
+        return _as_array(whole.reshape(-1), base).reshape(len(given), *shape)
+    if dtype.names is not None:
+        return _records(given, dtype)
+    if isinstance(given, np.ndarray):
+        if given.ndim != 1:
+            raise ValueError(f"values are one-dimensional, not of shape {given.shape}")
+        if given.dtype.kind != "O":
+            return _cast(given, dtype)
+        given = given.tolist()
+    return _from_objects(given, dtype)
+
+
+def _records(given: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Structured values, field by field: from a structured array of the same names, or from tuples."""
+    out = np.zeros(len(given), dtype)
+    assert dtype.names is not None
+    column_of: Any
+    for position, name in enumerate(dtype.names):
+        if isinstance(given, np.ndarray) and given.dtype.names is not None:
+            if given.dtype.names != dtype.names:
+                raise TypeError(f"values of {dtype} cannot be made from {given.dtype}")
+            column_of = given[name]
+        else:
+            for row in given:
+                if not isinstance(row, tuple | list | np.void):
+                    raise TypeError(f"a value of {dtype} is a tuple, not {type(row).__name__}")
+                fields = len(row)  # type: ignore[arg-type]  # np.void has a length, its stub has not
+                if fields != len(dtype.names):
+                    raise ValueError(f"a value has {fields} fields, not {len(dtype.names)}")
+            column_of = [row[position] for row in given]
+        out[name] = _as_array(column_of, dtype[name])
+    return out
+
+
+def _cast(array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """An array of plain values as another dtype that can hold every one of them."""
+    refusal = TypeError(f"values of {dtype} cannot be made from {array.dtype}")
+    integers = array.dtype.kind in "iu" and dtype.kind in "iu"
+    if not integers and not np.can_cast(array.dtype, dtype, "same_kind"):
+        raise refusal
+    if any(
+        (array.dtype.kind in kinds) != (dtype.kind in kinds) for kinds in ("SU", "mM")
+    ):  # numpy would make text of numbers
+        raise refusal
+    if integers and array.size:
+        _check_range(int(array.min()), int(array.max()), dtype)
+    if dtype.kind in "SU" and array.size and int(np.char.str_len(array).max()) > _characters(dtype):
+        raise ValueError(f"a value is longer than {dtype}")
+    if dtype.kind == "V" and array.dtype.itemsize != dtype.itemsize:
+        raise ValueError(f"a value has {array.dtype.itemsize} bytes, not {dtype.itemsize}")
+    with np.errstate(over="ignore"):
+        cast = array.astype(dtype, copy=False)
+    if dtype.kind in "fc" and np.any(np.isinf(cast) & np.isfinite(array)):
+        raise OverflowError(f"a value is outside {dtype}")
+    return cast
+
+
+def _from_objects(given: list[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Python objects as plain values of a dtype."""
+    if not given:
+        return np.empty(0, dtype)
+    if dtype.kind in "iu":
+        try:
+            integers = list(map(operator.index, given))
+        except TypeError as error:
+            raise TypeError(f"values of {dtype} are integers: {error}") from None
+        _check_range(min(integers), max(integers), dtype)
+        return np.array(integers, dtype)
+    if dtype.kind in "SUV":
+        kind = str if dtype.kind == "U" else bytes
+        wrong = next(
+            (value for value in given if not isinstance(value, kind | np.void if dtype.kind == "V" else kind)), None
+        )
+        if wrong is not None or None in given:
+            raise TypeError(f"values of {dtype} are {kind.__name__}, not {type(wrong).__name__}")
+        if dtype.kind == "V":
+            for value in given:
+                if len(bytes(value)) != dtype.itemsize:
+                    raise ValueError(f"a value has {len(bytes(value))} bytes, not {dtype.itemsize}")
+            return np.frombuffer(b"".join(map(bytes, given)), dtype)
+        if max(map(len, given)) > _characters(dtype):
             raise ValueError(f"a value is longer than {dtype}")
-        if dtype.kind in "iu" and array.size:
-            bounds = np.iinfo(dtype)
-            if int(array.min()) < bounds.min or int(array.max()) > bounds.max:
-                raise OverflowError(f"a value is outside {dtype}")
-        array = array.astype(dtype, copy=False)
-    if array.ndim != 1 and dtype.subdtype is None:
+        return np.array(given, dtype)
+    array = np.array(given)
+    if array.ndim != 1:
         raise ValueError(f"values are one-dimensional, not of shape {array.shape}")
-    return array
+    if array.dtype.kind == "O":
+        times = datetime.datetime | datetime.date | datetime.timedelta
+        if dtype.kind in "mM" and all(isinstance(value, times) for value in given):
+            return np.array(given, dtype)
+        if dtype.kind in "fc" and all(isinstance(value, int | float | complex) for value in given):
+            return np.array(given, dtype)  # integers beyond 64 bits among them
+        raise TypeError(f"values of {dtype} cannot be made from {type(given[0]).__name__}")
+    return _cast(array, dtype)
 
 
-def _records(values: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Structured and raw (`V`) values."""
-    if isinstance(values, np.ndarray) and values.dtype.kind == "V":
-        if values.dtype.newbyteorder("<") != dtype and values.dtype != dtype:
-            raise TypeError(f"values of {dtype} cannot be made from {values.dtype}")
-        return values.astype(dtype, copy=False)
-    given = list(values)
-    if dtype.names is None:
-        for value in given:
-            if len(value) != dtype.itemsize:
-                raise ValueError(f"a value has {len(value)} bytes, not {dtype.itemsize}")
-        return np.frombuffer(b"".join(given), dtype)
-    return np.array([tuple(value) for value in given], dtype)
+def _characters(dtype: np.dtype[Any]) -> int:
+    return dtype.itemsize // (4 if dtype.kind == "U" else 1)
+
+
+def _check_range(least: int, greatest: int, dtype: np.dtype[Any]) -> None:
+    bounds = np.iinfo(dtype)
+    if least < bounds.min or greatest > bounds.max:
+        raise OverflowError(f"a value is outside {dtype}")
 
 
 def dtype_from_schema(values: Any, value_width: Any) -> np.dtype[Any] | None:
@@ -211,5 +301,8 @@ def dtype_from_schema(values: Any, value_width: Any) -> np.dtype[Any] | None:
 
 def _as_descr(fields: Any) -> Any:
     if isinstance(fields, list):
-        return [(name, _as_descr(kind), *map(tuple, shape)) for name, kind, *shape in fields]
+        return [
+            (tuple(name) if isinstance(name, list) else name, _as_descr(kind), *map(tuple, shape))
+            for name, kind, *shape in fields
+        ]
     return fields

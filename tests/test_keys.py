@@ -29,7 +29,7 @@ def spellings(text: str) -> list[Any]:
     return [text, raw, bytearray(raw), memoryview(raw), np.str_(text), np.bytes_(raw)]
 
 
-@pytest.mark.parametrize("text", STRINGS + TRAILING_NULS, ids=ascii)
+@pytest.mark.parametrize("text", STRINGS + TRAILING_NULS, ids=lambda text: ascii(text[:20]))
 def test_a_key_is_the_same_in_every_type(make: Make, text: str) -> None:
     others = [other for other in STRINGS + TRAILING_NULS if other != text]
     for stored in spellings(text)[:4]:
@@ -151,7 +151,7 @@ def test_integer_keys_outside_the_dtype_are_refused(tmp_path: Path, dtype: str, 
     assert names_in(tmp_path) == []
 
 
-@pytest.mark.parametrize(("stored", "asked"), itertools.permutations(["<i8", "<u8", "<u1", ">i2"], 2))
+@pytest.mark.parametrize(("stored", "asked"), [*itertools.permutations(["<i8", "<u8", "<u1", ">i2"], 2)])
 def test_integers_of_one_value_are_one_key_in_every_dtype(make: Make, stored: str, asked: str) -> None:
     store = make((np.arange(100).astype(stored), [b"%d" % i for i in range(100)]))
     assert store.get_many(np.arange(100).astype(asked)) == [b"%d" % i for i in range(100)]
@@ -215,7 +215,10 @@ def test_other_types_are_no_integer_keys(make: Make, tmp_path: Path, key: Any) -
 
 @pytest.mark.parametrize("batch", ["ab", b"ab", bytearray(b"ab"), memoryview(b"ab"), 5, np.array([["a"]]), np.array(5)])
 def test_what_is_no_batch_is_refused(make: Make, batch: Any) -> None:
-    for store in (make({"a": b"1"}), make([(97, b"1")], key_dtype="u1")):
+    stores = [make({"a": b"1"})]
+    if not isinstance(batch, bytes | bytearray | memoryview):  # which are iterables of integers
+        stores.append(make([(97, b"1")], key_dtype="u1"))
+    for store in stores:
         for ask in (store.get_many, store.contains_many, store.index_many):
             with pytest.raises((TypeError, ValueError)):
                 ask(batch)
@@ -283,17 +286,20 @@ def test_integer_batches_hold_their_keys(keys: list[int]) -> None:
 
 
 def test_a_mutable_key_may_change_after_it_was_added(tmp_path: Path) -> None:
-    key, array, strings = bytearray(b"a"), np.arange(3), np.array([b"x", b"y"])
+    key = bytearray(b"a")
     with mphfstore.Builder(tmp_path / "s", values=None) as builder:
         for letter in b"abc":
             key[0] = letter
             builder.add(key)
-        builder.add_many(strings)
-        strings[:] = [b"z", b"w"]
-        builder.add_many(strings)
-    with mphfstore.Builder(tmp_path / "i", values=None) as builder:
-        builder.add_many(array)
-        array += 100
-        builder.add_many(array)
-    assert mphfstore.open(tmp_path / "s").contains_many("abcxyzw"[i] for i in range(7)).all()
-    assert mphfstore.open(tmp_path / "i").contains_many([0, 1, 2, 100, 101, 102]).all()
+    assert mphfstore.open(tmp_path / "s").contains_many(["a", "b", "c"]).all()
+
+
+@pytest.mark.parametrize("dtype", ["<i8", "S2", "U2", "O"])
+def test_an_array_of_keys_may_change_after_it_was_added(tmp_path: Path, dtype: str) -> None:
+    first, second = (np.array(keys).astype(dtype) for keys in (["10", "11"], ["12", "13"]))
+    buffer = first.copy()
+    with mphfstore.Builder(tmp_path / "s", values=None, fingerprint_bits=32) as builder:
+        builder.add_many(buffer)
+        buffer[:] = second
+    store = mphfstore.open(tmp_path / "s")
+    assert store.contains_many(first).all() and not store.contains_many(second).any()

@@ -23,10 +23,8 @@ def check(n: int, method: str, leaf: int, bucket: int, sets: list[str]) -> None:
         files.add(function.to_bytes())
         if not np.array_equal(np.sort(function.index_many(keys)), np.arange(n)) or len(files) != 1:
             sys.exit(f"FAILED: {n} keys, {method}, leaf {leaf}, bucket {bucket}, {name}")
-    print(
-        f"{n} keys, {method}, leaf {leaf}, bucket {bucket}: {function.bits_per_key:.3f} bits per key, {', '.join(sets)}",
-        flush=True,
-    )
+    found = f"{function.bits_per_key:.3f} bits per key, {', '.join(sets)}"
+    print(f"{n} keys, {method}, leaf {leaf}, bucket {bucket}: {found}", flush=True)
 
 
 for searched in ("rotation", "brute"):
