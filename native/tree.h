@@ -19,14 +19,14 @@ typedef struct {
     u8 tau;         /* fixed bits of the node's own number */
 } node;
 
-/* Finaliser of MurmurHash3 for 32 bits (Appleby): scalars and vectors alike. */
+/* Finaliser of MurmurHash3 for 32 bits (Appleby), less its last step, which leaves the upper half alone: nothing else is
+ * used. For scalars and vectors alike. */
 #define MIX32(v)                                                                                                       \
     do {                                                                                                               \
         (v) ^= (v) >> 16;                                                                                              \
         (v) *= 0x85EBCA6Bu;                                                                                            \
         (v) ^= (v) >> 13;                                                                                              \
         (v) *= 0xC2B2AE35u;                                                                                            \
-        (v) ^= (v) >> 16;                                                                                              \
     } while (0)
 
 /* Position of a key among m under y = lo + level + x. 1 <= m <= LARGEST_BUCKET. */

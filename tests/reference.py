@@ -294,7 +294,8 @@ def elias_fano_layout(c: int, last: int) -> tuple[int, list[int]]:
 def elias_fano_encode(values: Sequence[int]) -> bytes:
     """The words of a non-decreasing sequence of at least one number below 2^64 (§5)."""
     require(len(values) > 0, "an Elias–Fano sequence has at least one number")
-    require(all(a <= b for a, b in pairwise([0, *values])), "an Elias–Fano sequence does not decrease")
+    ascending = all(a <= b for a, b in pairwise([0, *values, M64]))
+    require(ascending, "an Elias–Fano sequence does not decrease and stays below 2^64")
     c, last = len(values), values[-1]
     low, (_, n_short, n_lower, n_upper) = elias_fano_layout(c, last)
     ones = [(v >> low) + i for i, v in enumerate(values)]
@@ -368,9 +369,8 @@ def directory_slope(keys: list[int], starts: list[int]) -> int:
     return 0
 
 
-def encode_directory(keys: list[int], starts: list[int]) -> bytes:
+def encode_directory(keys: list[int], starts: list[int], slope: int) -> bytes:
     """The directory of K_0 … K_B and P_0 … P_B (§5)."""
-    slope = directory_slope(keys, starts)
     offsets = [p - (slope * k >> 32) for k, p in zip(keys, starts, strict=True)]
     kmin = min((b - a for a, b in pairwise(keys)), default=0)
     pmin = min((b - a for a, b in pairwise(offsets)), default=0)
@@ -497,11 +497,12 @@ def build(
         placed = {locate(params, lo, len(bucket), bits, 0): key for lo, key in bucket.items()}
         order += [placed[position] for position in range(len(bucket))]
     starts = [*accumulate(map(len, strings), initial=0)]
+    before = [*accumulate(map(len, filled), initial=0)]
     prints = "".join(to_bits(hi, fingerprint_bits) for hi, _ in order)
     sections = {
         SCHEMA: to_json(schema),
         TREES: bytes(8) + pack("".join(strings), ceil_div(starts[-1], 64) * 8) + bytes(8),
-        DIRECTORY: encode_directory([*accumulate(map(len, filled), initial=0)], starts),
+        DIRECTORY: encode_directory(before, starts, directory_slope(before, starts)),
         METADATA: to_json(metadata),
         FINGERPRINTS: pack(prints, ceil_div(len(prints), 8) + 8),
         **encode_values([values[key] for _, key in order], schema),
@@ -560,12 +561,13 @@ class Reader:
         self.bits = unpack(self.sections[TREES])
 
     def _read_sections(self, table: list[tuple[int, ...]], end: int) -> None:
-        """Check table, gaps and index sections; `sections` has the bytes by kind, in the table's order."""
+        """Check table, gaps and index sections; `sections` has the bytes by kind."""
         self.sections: dict[int, bytes] = {}
         self.checksums: dict[int, int] = {}
         for kind, zero, offset, length, checksum in table:
             require(zero == 0, f"section {kind}: a field that has to be zero is not")
-            require(kind not in self.sections, f"section {kind} occurs twice")
+            previous = max(self.sections, default=0)
+            require(previous < kind, f"section {kind} after section {previous}: not in ascending order")
             require(offset == end + -end % 64, f"section {kind} is not at the next multiple of 64")
             require(not any(self.data[end:offset]), f"bytes before section {kind} are not zero")
             end = offset + length
@@ -581,7 +583,7 @@ class Reader:
         has_metadata = METADATA in self.sections
         self.metadata = parse_json(self.sections[METADATA]) if has_metadata else None
         kinds = section_kinds(self.schema, self.fingerprint_bits, has_metadata)
-        require(sorted(self.sections) == kinds, f"expected sections {kinds}, got {sorted(self.sections)}")
+        require(list(self.sections) == kinds, f"expected sections {kinds}, got {list(self.sections)}")
 
     def _check_data_sections(self) -> None:
         """Check lengths and runs of block sums; `runs` has these by kind."""
@@ -664,10 +666,10 @@ class Reader:
         keys, starts = ([bucket[part] for bucket in buckets] for part in (0, 1))
         for numbers in keys, starts:
             require(numbers[0] == 0 and sorted(numbers) == numbers, "the directory does not ascend from 0")
-        again = encode_directory(keys, starts)
-        require(again == self.sections[DIRECTORY], "directory: steps, samples or padding are wrong")
         sizes = [b - a for a, b in pairwise(keys)]
         require(max(sizes, default=0) == self.largest_bucket, "wrong size of the largest bucket")
+        again = encode_directory(keys, starts, self.directory.slope if self.n else 0)  # any slope will do
+        require(again == self.sections[DIRECTORY], "directory: steps, samples or padding are wrong")
         for i, m in enumerate(sizes):
             end = after_ones(self.bits, 64 + starts[i] + self.params.fixed_bits(m), self.params.nodes(m))
             require(end == 64 + starts[i + 1], f"bucket {i}: wrong length of its bit string")
