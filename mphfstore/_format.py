@@ -200,6 +200,8 @@ def parse(data: memoryview) -> File:
             or (sections and kind <= max(sections))
         ):
             raise FormatError(f"section {kind.name.lower()} does not lie where it should")
+        if any(data[end:offset]):
+            raise _damaged(f"the padding before section {kind.name.lower()}")
         sections[kind], totals[kind] = data[offset : offset + length], total
         end = offset + length
         if not kind.is_data and checksum(sections[kind]) != total:
@@ -207,12 +209,12 @@ def parse(data: memoryview) -> File:
     if end != len(data):
         raise FormatError(f"{len(data) - end} bytes after the last section")
     _check_block_sums(sections, totals)
-    for kind in (Section.SCHEMA, Section.TREES, Section.DIRECTORY):
-        if kind not in sections:
-            raise FormatError(f"no section {kind.name.lower()}")
+    if Section.SCHEMA not in sections:
+        raise FormatError("no section schema")
     schema = _from_json(sections[Section.SCHEMA], "schema")
     if not isinstance(schema, dict):
         raise FormatError("the schema is not a JSON object")
+    _check_sections(header, schema, sections)
     metadata = _from_json(sections[Section.METADATA], "metadata") if Section.METADATA in sections else None
     return File(header, schema, metadata, sections, data)
 
@@ -268,6 +270,21 @@ def _check_block_sums(sections: dict[Section, memoryview], totals: dict[Section,
         at += len(run)
         if checksum(run) != totals[kind]:
             raise _damaged(f"the run of block sums of section {kind.name.lower()}")
+
+
+def _check_sections(header: Header, schema: dict[str, Any], sections: dict[Section, memoryview]) -> None:
+    """Which sections there are follows from header and schema (FORMAT.md §1)."""
+    expected = {Section.SCHEMA, Section.TREES, Section.DIRECTORY}
+    if header.fingerprint_bits:
+        expected.add(Section.FINGERPRINTS)
+    if schema.get("values") is not None:
+        expected |= {Section.OFFSETS, Section.BLOB} if schema.get("value_width") is None else {Section.VALUES}
+    if set(sections) - {Section.BLOCK_SUMS, Section.METADATA} != expected:
+        raise FormatError("header, schema and sections do not match")
+    if header.kind != Kind.STORE and schema.get("values") is not None:
+        raise FormatError(f"a {header.kind.name.lower()} with values")
+    if header.kind == Kind.MPHF and header.fingerprint_bits:
+        raise FormatError("a bare function with fingerprints")
 
 
 def _from_json(data: memoryview, what: str) -> Any:

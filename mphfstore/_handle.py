@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -23,10 +22,13 @@ from ._values import Placed
 H = TypeVar("H", bound="Handle")
 
 
-class Native:
-    """A native reader and the memory it points into, alive as long as anyone looks something up in it."""
+class Opened:
+    """A file, the native reader over it and the memory that points into. Immutable: whoever works with it is not
+    disturbed by a
+    `close` meanwhile, and the mapping stays as long."""
 
     def __init__(self, file: File) -> None:
+        self.file = file
         header, sections = file.header, file.sections
         parameters = ffi.new("mphf_parameters *")
         parameters.method, parameters.leaf = header.method, header.leaf
@@ -69,9 +71,9 @@ class Handle:
     _kind: Kind
 
     def __init__(self, data: memoryview, path: Path | None = None) -> None:
-        self._file = parse(data)
+        file = parse(data)
         self._path = path
-        schema, header = self._file.schema, self._file.header
+        schema, header = file.schema, file.header
         if header.kind != self._kind:
             raise FormatError(
                 f"expected a {self._kind.name.lower()}, got a {header.kind.name.lower()}: mphfstore.open opens either"
@@ -80,22 +82,22 @@ class Handle:
             self._keys: KeyType = key_type(schema["key_type"])
         except Exception:
             raise FormatError(f"keys of an unknown type: {schema.get('key_type')!r}") from None
-        self._open: Native | None = Native(self._file)
+        self._count = header.keys
+        self._opened: Opened | None = Opened(file)
 
-    @property
-    def _native(self) -> Native:
-        native = self._open
-        if native is None:
+    def _current(self) -> Opened:
+        """What a call works with from beginning to end, even if the handle is closed meanwhile."""
+        opened = self._opened
+        if opened is None:
             raise ValueError("this handle is closed")
-        return native
+        return opened
 
     def __len__(self) -> int:
-        return self._file.header.keys
+        return self._count
 
     def close(self) -> None:
         """Gives the mapping back once no look-up or view uses it any more. Look-ups afterwards raise ValueError."""
-        self._open = None
-        self._file = replace(self._file, sections={}, data=memoryview(b""))
+        self._opened = None
 
     def __enter__(self: H) -> H:
         return self
@@ -104,30 +106,26 @@ class Handle:
         self.close()
 
     def __repr__(self) -> str:
-        state = "closed " if self._open is None else ""
+        state = "closed " if self._opened is None else ""
         return (
             f"<{state}mphfstore.{type(self).__name__} of {len(self)} keys{f' at {self._path}' if self._path else ''}>"
         )
 
     def verify(self) -> None:
         """Reads the whole file and compares its checksums. Raises ChecksumError if anything has changed."""
-        self._native  # noqa: B018 - raises if closed
-        self._file.verify()
+        self._current().file.verify()
 
     @property
     def bits_per_key(self) -> float:
         """Size of the function – trees and directory – in bits per key; 0.0 without keys."""
-        return 8 * sum(self._section_sizes()[kind] for kind in ("trees", "directory")) / max(1, len(self))
-
-    def _section_sizes(self) -> dict[str, int]:
-        self._native  # noqa: B018 - raises if closed
-        return {kind.name.lower(): len(view) for kind, view in self._file.sections.items()}
+        sections = self._current().file.sections
+        return 8 * (len(sections[Section.TREES]) + len(sections[Section.DIRECTORY])) / max(1, len(self))
 
     def info(self) -> dict[str, Any]:
         """What the file says of itself: kind, format version, number of keys, parameters, sizes in bytes, bits per
         key."""
-        header, schema = self._file.header, self._file.schema
-        sizes = self._section_sizes()
+        file = self._current().file
+        header, schema = file.header, file.schema
         method = next(name for name, number in METHODS.items() if number == header.method)
         return {
             "path": None if self._path is None else str(self._path),
@@ -145,15 +143,14 @@ class Handle:
             "largest_bucket": header.largest_bucket,
             "seed": header.seed,
             "bits_per_key": self.bits_per_key,
-            "file_size": len(self._file.data),
-            "sections": sizes,
-            "metadata": self._file.metadata,
+            "file_size": len(file.data),
+            "sections": {kind.name.lower(): len(view) for kind, view in file.sections.items()},
+            "metadata": file.metadata,
         }
 
     def to_bytes(self) -> bytes:
         """The whole file as bytes; `from_bytes` takes them."""
-        self._native  # noqa: B018 - raises if closed
-        return bytes(self._file.data)
+        return bytes(self._current().file.data)
 
     @classmethod
     def from_bytes(cls: type[H], data: Any) -> H:
@@ -162,22 +159,21 @@ class Handle:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Publishes the file under a name: it appears whole or not at all. `mphfstore.open` opens it."""
-        self._native  # noqa: B018 - raises if closed
+        data = self._current().file.data
         with Publication(path) as target:
-            target.write_at(self._file.data, 0)
+            target.write_at(data, 0)
 
-    def _find(self, key: object) -> int:
+    def _find(self, opened: Opened, key: object) -> int:
         """Index of a key, or ABSENT."""
         raw = self._keys.one(key)
-        index: int = lib.mphf_find(self._native.reader, raw, len(raw))
+        index: int = lib.mphf_find(opened.reader, raw, len(raw))
         if index < lib.ABSENT:
             sound(index)
         return index
 
-    def _batch(self, keys: Iterable[Any] | KeyBatch, call: Any) -> NDArray[np.int64]:
-        batch = keys if isinstance(keys, KeyBatch) else self._keys.batch(keys)
+    def _batch(self, opened: Opened, batch: KeyBatch, call: Any) -> NDArray[np.int64]:
         out = np.empty(len(batch), np.int64)
-        sound(call(self._native.reader, batch.native(), ffi.from_buffer("int64_t[]", out)))
+        sound(call(opened.reader, batch.native(), ffi.from_buffer("int64_t[]", out)))
         return out
 
 
@@ -188,7 +184,7 @@ class Membership(Handle):
         """Whether the key is in the set: never wrong for one that is, wrong for others at
         `info()["false_positive_rate"]`."""
         try:
-            return self._find(key) >= 0
+            return self._find(self._current(), key) >= 0
         except OverflowError:  # an integer that the dtype does not have
             return False
 
@@ -198,7 +194,7 @@ class Membership(Handle):
 
     def index_many(self, keys: Iterable[Any]) -> NDArray[np.int64]:
         """Index of every key, -1 where it is absent."""
-        return self._batch(keys, lib.mphf_find_batch)
+        return self._batch(self._current(), self._keys.batch(keys), lib.mphf_find_batch)
 
 
 def write(

@@ -55,7 +55,7 @@ class MPHF(Handle):
         OverflowError."""
         raw = self._keys.one(key)
         self._some()
-        index: int = lib.mphf_index(self._native.reader, raw, len(raw))
+        index: int = lib.mphf_index(self._current().reader, raw, len(raw))
         if index < 0:
             sound(index)
         return index
@@ -65,7 +65,7 @@ class MPHF(Handle):
         batch = self._keys.batch(keys)
         if len(batch):
             self._some()
-        return self._batch(batch, lib.mphf_index_batch)
+        return self._batch(self._current(), batch, lib.mphf_index_batch)
 
     def _some(self) -> None:
         if not len(self):

@@ -20,22 +20,36 @@ class Publication:
     behind, and remove it. Raises OSError where the directory is missing, not writable or full."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._path = Path(os.fsdecode(path))
+        self._path = Path(os.path.abspath(os.fsdecode(path)))  # where it was named, wherever the process goes
         if self._path.is_dir():
             raise IsADirectoryError(f"{self._path} is a directory")
-        self._temporary = self._path.with_name(f".{self._path.name[:200]}.{secrets.token_hex(8)}.mphtmp")
+        self._prefix = "." + os.fsdecode(os.fsencode(self._path.name)[:200])  # names end at 255 bytes
 
     def __enter__(self) -> Publication:
-        self._remove_debris()
-        # 0o666 less the umask, as any program would create it; mkstemp's 0o600 would surprise the readers
-        self._fd = os.open(self._temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        # Opened first: a directory that cannot be synced refuses before anything is replaced.
+        self._directory = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            with contextlib.suppress(OSError):  # a file system without locks: debris stays
-                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._remove_debris()
+            self._create()
         except BaseException:
-            self._discard()
+            os.close(self._directory)
             raise
         return self
+
+    def _create(self) -> None:
+        while True:
+            self._temporary = self._path.with_name(f"{self._prefix}.{secrets.token_hex(8)}.mphtmp")
+            # 0o666 less the umask, as any program would create it; mkstemp's 0o600 would surprise the readers
+            self._fd = os.open(self._temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+            try:
+                with contextlib.suppress(OSError):  # a file system without locks: debris stays
+                    fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if os.fstat(self._fd).st_nlink:
+                    return
+            except BaseException:
+                self._discard()
+                raise
+            os.close(self._fd)  # another build took it for debris before it was locked
 
     def write_at(self, data: memoryview, offset: int) -> None:
         while len(data):
@@ -45,21 +59,20 @@ class Publication:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is not None:
-            self._discard()
-            return
         try:
-            os.fsync(self._fd)
-            os.replace(self._temporary, self._path)
-        except BaseException:
-            self._discard()
-            raise
-        os.close(self._fd)
-        directory = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(directory)
+            if kind is not None:
+                self._discard()
+                return
+            try:
+                os.fsync(self._fd)
+                os.replace(self._temporary, self._path)
+            except BaseException:
+                self._discard()
+                raise
+            os.close(self._fd)
+            os.fsync(self._directory)
         finally:
-            os.close(directory)
+            os.close(self._directory)
 
     def _discard(self) -> None:
         with contextlib.suppress(FileNotFoundError):
@@ -67,7 +80,7 @@ class Publication:
         os.close(self._fd)
 
     def _remove_debris(self) -> None:
-        for left in self._path.parent.glob(f".{glob.escape(self._path.name[:200])}.{'[0-9a-f]' * 16}.mphtmp"):
+        for left in self._path.parent.glob(f"{glob.escape(self._prefix)}.{'[0-9a-f]' * 16}.mphtmp"):
             with contextlib.suppress(OSError):
                 fd = os.open(left, os.O_RDWR | os.O_CLOEXEC)
                 try:

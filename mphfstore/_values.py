@@ -158,8 +158,8 @@ def value_dtype(kind: Any) -> np.dtype[Any]:
     dtype = np.dtype(kind)
     if dtype.hasobject:
         raise TypeError(f"values of {dtype} hold Python objects; a file holds plain bytes only")
-    if dtype.kind in "SUV" and dtype.itemsize == 0:
-        raise ValueError(f"values of {dtype} have no width: name one, such as {dtype.kind}16")
+    if dtype.itemsize == 0:
+        raise ValueError(f"values of {dtype} have no width: name one, as in S16")
     little: np.dtype[Any] = dtype.newbyteorder("<")
     return little
 
@@ -294,7 +294,7 @@ def dtype_from_schema(values: Any, value_width: Any) -> np.dtype[Any] | None:
         dtype: np.dtype[Any] = descr_to_dtype(_as_descr(values))
     except Exception:
         raise FormatError(f"not a dtype: {values!r}") from None
-    if dtype.hasobject or dtype.itemsize != value_width:
+    if dtype.hasobject or dtype.itemsize != value_width or not dtype.itemsize:
         raise FormatError(f"values of dtype {values!r} and {value_width!r} bytes")
     return dtype
 

@@ -71,7 +71,7 @@ def bench_mphf(point: str, keys: int, threads: int, repeats: int, seed: int) -> 
         sys.exit(f"{point}: not a bijection")
     order = rng.permutation(keys)
     hi, lo, out = hi[order], lo[order], np.empty(keys, np.int64)
-    reader = function._native.reader
+    reader = function._current().reader
     single, dependent = (
         cpu_ns(lambda flag=flag: lib.mphf_bench_single(reader, words(hi), words(lo), keys, flag), repeats, keys)
         for flag in (0, 1)
