@@ -283,6 +283,8 @@ def _check_sections(header: Header, schema: dict[str, Any], sections: dict[Secti
         raise FormatError("header, schema and sections do not match")
     if header.kind != Kind.STORE and schema.get("values") is not None:
         raise FormatError(f"a {header.kind.name.lower()} with values")
+    if (header.kind == Kind.MPHF) != (schema.get("keys") is None) or schema.get("keys") not in (None, "fingerprint"):
+        raise FormatError(f"a {header.kind.name.lower()} with keys stored as {schema.get('keys')!r}")
     if header.kind == Kind.MPHF and header.fingerprint_bits:
         raise FormatError("a bare function with fingerprints")
 

@@ -209,7 +209,12 @@ def write(
 ) -> None:
     """Writes a whole file."""
     values = values or Placed(None, None, {})
-    schema = {"key_type": keys.name, "keys": "fingerprint", "values": values.values, "value_width": values.value_width}
+    schema = {
+        "key_type": keys.name,
+        "keys": None if kind is Kind.MPHF else "fingerprint",
+        "values": values.values,
+        "value_width": values.value_width,
+    }
     sections: dict[Section, tuple[int, Iterable[Any]]] = {}
     for section, words in ((Section.TREES, index.trees), (Section.DIRECTORY, index.directory)):
         sections[section] = words.nbytes, [words]

@@ -27,8 +27,8 @@ FN u32 directory_bucket(const directory *d, u64 bucket, u64 *first, u64 *size, u
     return 1;
 }
 
-/* Point into a section of the file, 8-byte aligned; false if it is not what it should be. */
-_Bool directory_open(directory *d, const u8 *section, u64 length, u64 buckets);
+/* Point into a section of the file, 8-byte aligned; false if it is not what it should be, or has other totals. */
+_Bool directory_open(directory *d, const u8 *section, u64 length, u64 buckets, u64 keys, u64 bit_words);
 _Bool elias_fano_open(elias_fano *s, const u8 *section, u64 length, u64 count, u64 last);
 
 #endif

@@ -170,7 +170,7 @@ int mphf_directory_build(const uint64_t *keys, const uint64_t *starts, uint64_t 
     return status;
 }
 
-bool directory_open(directory *d, const u8 *section, u64 length, u64 buckets)
+bool directory_open(directory *d, const u8 *section, u64 length, u64 buckets, u64 keys, u64 bit_words)
 {
     const u64 *words = (const u64 *)section;
     u64 count = length / 8, first;
@@ -181,5 +181,6 @@ bool directory_open(directory *d, const u8 *section, u64 length, u64 buckets)
     d->pmin = words[2];
     first = open_sequence(&d->keys, words + 3, count - 3);
     return first && open_sequence(&d->starts, words + 3 + first, count - 3 - first) == count - 3 - first &&
-           d->keys.count == buckets + 1 && d->starts.count == buckets + 1;
+           d->keys.count == buckets + 1 && d->starts.count == buckets + 1 && d->keys.last + buckets * d->kmin == keys &&
+           (d->starts.last + buckets * d->pmin + sloped(d->slope, keys) + 63) / 64 == bit_words;
 }

@@ -13,7 +13,7 @@ static bool sound(mphf_reader *r, const u8 *trees, u64 trees_length, const u8 *d
     if (r->fingerprint_bits > 32 || r->keys > UINT64_MAX / 64 ||
         (r->fingerprint_bits && fingerprints_length != (r->keys * r->fingerprint_bits + 7) / 8 + 8))
         return false;
-    return directory_open(&r->directory, directory, directory_length, r->buckets);
+    return directory_open(&r->directory, directory, directory_length, r->buckets, r->keys, trees_length / 8 - 2);
 }
 
 mphf_reader *mphf_reader_new(const char *isa, const mphf_parameters *p, uint64_t keys, uint64_t seed, uint64_t buckets, uint32_t largest,

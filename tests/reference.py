@@ -419,7 +419,7 @@ def check_schema(schema: Any) -> None:
     key_type, keys, width, values = (schema[name] for name in names)
     known = isinstance(key_type, str) and re.fullmatch(r"bytes|<[iu][248]|[|<][iu]1", key_type)
     require(bool(known), f"unknown key_type {key_type!r}")
-    require(keys == "fingerprint", f"unknown keys {keys!r}")
+    require(keys in (None, "fingerprint"), f"unknown keys {keys!r}")
     require(values is None or isinstance(values, str | list), f"unknown values {values!r}")
     require(width is None or (type(width) is int and width >= 0), f"value_width {width!r} is no width")
     require(values is not None or width is None, "value_width without values")

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import mphfstore as ms
 from mphfstore import _build
@@ -122,3 +124,19 @@ def test_a_hash_that_spreads_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(_build, "hash_batch", flat)
     with pytest.raises(ms.BuildError):
         ms.MPHF.build(np.arange(70_000))
+
+
+@given(st.lists(st.sampled_from([b"", b"\0", b"a", b"b", b"ab", b"\xff", b"c" * 300]), min_size=2, max_size=20))
+def test_any_repetitions_are_reported_and_resolved_as_a_dict_would(
+    tmp_path_factory: pytest.TempPathFactory, keys: list[bytes]
+) -> None:
+    folder, pairs = tmp_path_factory.mktemp("repeated"), [(key, b"%d" % i) for i, key in enumerate(keys)]
+    repeated = next((i for i, key in enumerate(keys) if key in keys[:i]), None)
+    if repeated is not None:
+        with pytest.raises(ms.DuplicateKeyError) as caught:
+            ms.build(folder / "s", pairs)
+        assert (caught.value.key, caught.value.positions) == (keys[repeated], (keys.index(keys[repeated]), repeated))
+    for policy, kept in (("first", dict(reversed(pairs))), ("last", dict(pairs))):
+        ms.build(folder / "s", pairs, on_duplicate=policy, seed=1)
+        store = ms.open(folder / "s")
+        assert len(store) == len(kept) and store.get_many(list(kept)) == list(kept.values())

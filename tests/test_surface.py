@@ -84,3 +84,27 @@ def test_progress_grows_to_the_total() -> None:
     ms.MPHF.build(np.arange(100_000), progress=lambda done, total: seen.append((done, total)))
     assert seen[0] == (0, 100_000) and seen[-1] == (100_000, 100_000) and len(seen) > 3
     assert seen == sorted(seen)
+
+
+def test_every_public_name_is_exported_and_only_those() -> None:
+    public = {name for name, item in vars(ms).items() if not name.startswith("_") and not inspect.ismodule(item)}
+    assert public - {"annotations"} == set(ms.__all__)
+    assert len(ms.__all__) == len(set(ms.__all__))
+
+
+def test_public_properties_and_the_package_are_documented() -> None:
+    assert inspect.getdoc(ms)
+    for name in ms.__all__:
+        for member, item in vars(getattr(ms, name)).items() if inspect.isclass(getattr(ms, name)) else ():
+            if isinstance(item, property | classmethod | staticmethod) and not member.startswith("_"):
+                assert inspect.getdoc(getattr(getattr(ms, name), member)), f"{name}.{member}"
+
+
+def test_an_absent_key_is_a_plain_key_error_and_no_error_of_ours() -> None:
+    assert not issubclass(KeyError, ms.Error)
+    for error, builtin in (
+        (ms.DuplicateKeyError, ValueError),
+        (ms.FormatError, ValueError),
+        (ms.BuildError, RuntimeError),
+    ):
+        assert issubclass(error, builtin)
