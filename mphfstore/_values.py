@@ -158,6 +158,8 @@ def value_dtype(kind: Any) -> np.dtype[Any]:
     dtype = np.dtype(kind)
     if dtype.hasobject:
         raise TypeError(f"values of {dtype} hold Python objects; a file holds plain bytes only")
+    if dtype.subdtype is not None:
+        raise TypeError(f"values of {dtype} are arrays: make them a field of a structured dtype")
     if dtype.itemsize == 0:
         raise ValueError(f"values of {dtype} have no width: name one, as in S16")
     little: np.dtype[Any] = dtype.newbyteorder("<")
@@ -228,6 +230,8 @@ def _cast(array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
         cast = array.astype(dtype, copy=False)
     if dtype.kind in "fc" and np.any(np.isinf(cast) & np.isfinite(array)):
         raise OverflowError(f"a value is outside {dtype}")
+    if dtype.kind in "mM" and np.any((cast.astype(array.dtype) != array) & ~np.isnat(array)):
+        raise ValueError(f"a time is outside {dtype} or finer than it")
     return cast
 
 
@@ -265,7 +269,7 @@ def _from_objects(given: list[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
         if dtype.kind in "mM" and all(isinstance(value, times) for value in given):
             return np.array(given, dtype)
         if dtype.kind in "fc" and all(isinstance(value, int | float | complex) for value in given):
-            return np.array(given, dtype)  # integers beyond 64 bits among them
+            return _cast(np.array(given, "f8" if dtype.kind == "f" else "c16"), dtype)  # integers beyond 64 bits
         raise TypeError(f"values of {dtype} cannot be made from {type(given[0]).__name__}")
     return _cast(array, dtype)
 

@@ -178,7 +178,7 @@ def test_no_mutant_crashes_a_reader(
     if isa:
         monkeypatch.setenv("MPHFSTORE_ISA", isa)
     (tmp_path / "file").write_bytes(files[kind])
-    done = python(HOSTILE, Path(__file__).parent, tmp_path / "file", random_seed, 500)
+    done = python(HOSTILE, Path(__file__).parent, tmp_path / "file", random_seed, 300)
     assert done.returncode == 0, (
         f"seed {random_seed}, the last one is {tmp_path / 'file.mutant'}: {done.stderr[-1500:]}"
     )
