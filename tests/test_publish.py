@@ -7,7 +7,6 @@ import resource
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -157,8 +156,6 @@ try:
 except KeyboardInterrupt:
     sys.exit(7)
 """
-    begin = time.monotonic()
-    done = run(code, target)
+    done = run(code, target)  # which gives up after a minute: the search alone would take days
     assert done.returncode == 7, done.stderr
-    assert time.monotonic() > begin
     assert unchanged(target)
