@@ -42,14 +42,22 @@ class Publication:
             # 0o666 less the umask, as any program would create it; mkstemp's 0o600 would surprise the readers
             self._fd = os.open(self._temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
             try:
-                with contextlib.suppress(OSError):  # a file system without locks: debris stays
-                    fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if os.fstat(self._fd).st_nlink:
+                if self._lock() and os.fstat(self._fd).st_nlink:
                     return
             except BaseException:
                 self._discard()
                 raise
-            os.close(self._fd)  # another build took it for debris before it was locked
+            self._discard()  # another build took it for debris before it was locked
+
+    def _lock(self) -> bool:
+        """False if another build holds the lock: to remove the file."""
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError:  # a file system without locks: debris stays
+            pass
+        return True
 
     def write_at(self, data: memoryview, offset: int) -> None:
         while len(data):

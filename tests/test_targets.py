@@ -191,6 +191,30 @@ def test_a_builder_survives_another_that_starts_before_it_has_its_lock(
     assert names_in(target.parent) == ["s"]
 
 
+def test_a_builder_survives_another_that_is_about_to_remove_its_file(
+    target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    genuine: Callable[[int, int], None] = fcntl.flock
+    taken: list[tuple[int, Path]] = []
+
+    def flock(fd: int, operation: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", genuine)
+        (path,) = target.parent.glob(".*.mphtmp")
+        taken.append((os.open(path, os.O_RDWR), path))
+        genuine(taken[0][0], operation)  # the other one found it without a lock, and has it now
+        genuine(fd, operation)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with ms.Builder(target) as builder:
+        for fd, path in taken:
+            path.unlink(missing_ok=True)
+            os.close(fd)
+        builder.add("a", b"survivor")
+    assert len(taken) == 1
+    assert ms.open(target)["a"] == b"survivor"
+    assert names_in(target.parent) == ["s"]
+
+
 def test_a_relative_target_stays_where_it_was_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
     here.mkdir()
