@@ -1,331 +1,395 @@
-"""The command `mphfstore`. Exit status: 0 found or done, 1 not found, 2 error."""
+"""The command `mphfstore`: build, get, has, info and verify.
+
+Exit status: 0 found or done, 1 a key was not found, 2 an error, of which one line on stderr says what it was; 130
+after Ctrl-C. A reader of our output that has seen enough is no error."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import itertools
 import json
 import os
 import sys
-import time
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 
-from ._build import DUPLICATE_POLICIES, METHODS, PRESETS
+from . import PRESETS, DuplicateKeyError, Error, Filter, Store
+from . import open as open_file
+from ._build import DUPLICATE_POLICIES, METHODS
 from ._builder import Builder
-from ._errors import DuplicateKeyError, Error
-from ._filter import Filter
-from ._keys import IntegerKeys
-from ._mphf import MPHF
-from ._open import open as open_file
-from ._records import FORMATS, chunks, read_csv, read_jsonl, read_tsv
-from ._store import Store
+from ._records import (
+    SUFFIXES,
+    BadLine,
+    Record,
+    batches,
+    delimited,
+    integer,
+    json_lines,
+    no_constant,
+    shortened,
+    tsv,
+)
+from ._render import Progress, json_of, table, text_of
 
 FOUND, NOT_FOUND, ERROR, INTERRUPTED = 0, 1, 2, 130
+BLOCK = 1 << 16  # bytes of keys read at a time; a pipe gives what it has
 
 
-class _CommandError(Exception):
-    """Ends the command with a message and status 2."""
+class Failure(Exception):
+    """An error of the command itself; its text is all there is to say."""
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        self.exit(ERROR, f"mphfstore: {message} (see {self.prog} --help)\n")
+
+
+# build
+
+
+def build(options: argparse.Namespace) -> int:
+    kind = options.input_format or SUFFIXES.get(Path(options.input).suffix.lower(), "tsv")
+    given = [name for name in ("header", "delimiter", "key_column", "value_column") if getattr(options, name)]
+    misplaced = given if kind == "tsv" else [name for name in given if kind == "jsonl" and not name.endswith("column")]
+    if misplaced:
+        raise Failure(f"--{misplaced[0].replace('_', '-')} is not for {kind}")
+    if options.input != "-" and os.path.exists(options.out) and os.path.samefile(options.input, options.out):
+        raise Failure(f"{options.out} is the input, too")
+    names = ("fingerprint_bits", "preset", "method", "leaf_size", "bucket_size", "on_duplicate", "seed", "threads")
+    chosen = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
+    values = _dtype("--values", options.values, "iufSU") if options.values not in ("bytes", "none") else None
+    key_dtype = None if options.key_dtype is None else _dtype("--key-dtype", options.key_dtype, "iu")
+    source, lines = "<stdin>" if options.input == "-" else options.input, array("Q")
+    try:
+        with Progress(options.quiet) as progress, _input(options.input) as file, Builder(
+            options.out, values=None if options.values == "none" else values or "bytes", key_dtype=key_dtype,
+            metadata=_metadata(options.metadata), progress=progress.building, **chosen,
+        ) as builder:  # fmt: skip
+            for keys, column in batches(_reader(kind, _lines(file, source), options), lines, key_dtype, values):
+                builder.add_many(keys, None if options.values == "none" else column)
+                progress.reading(len(lines))
+    except BadLine as error:
+        raise Failure(f"{source}:{error.line}: {error}") from None
+    except DuplicateKeyError as error:
+        first, second = (lines[position] for position in error.positions)
+        what = f"duplicate key {shortened(repr(error.key))}, first in line {first}"
+        raise Failure(f"{source}:{second}: {what}; --on-duplicate first or last keeps one of them") from None
+    except OSError as error:
+        if error.strerror and (error.filename is None or str(error.filename).endswith(".mphtmp")):
+            raise Failure(f"{options.out}: {error.strerror}") from None
+        raise
+    return FOUND
+
+
+def _dtype(option: str, text: str, kinds: str) -> np.dtype[Any]:
+    try:
+        dtype = np.dtype(text)
+        if dtype.kind in kinds and (dtype.kind in "SU" or dtype.itemsize <= 8):  # a text holds no long double
+            return dtype
+    except Exception:  # numpy raises whatever its parser meets
+        pass
+    raise Failure(f"{option}: {text!r} is no numpy dtype of {'numbers or strings' if 'S' in kinds else 'integers'}")
+
+
+def _metadata(text: str | None) -> Any:
+    try:
+        return None if text is None else json.loads(text, parse_constant=no_constant)
+    except (ValueError, RecursionError) as error:
+        raise Failure(f"--metadata is not JSON: {error}") from None
+
+
+def _input(path: str) -> contextlib.AbstractContextManager[BinaryIO]:
+    return contextlib.nullcontext(_stdin()) if path == "-" else open(path, "rb")
+
+
+def _lines(file: BinaryIO, source: str) -> Iterator[bytes]:
+    try:
+        yield from file
+    except OSError as error:
+        raise Failure(f"{source}: {error.strerror}") from None
+
+
+def _stdin() -> BinaryIO:
+    if sys.stdin is None:
+        raise Failure("standard input is closed")
+    return sys.stdin.buffer
+
+
+def _reader(kind: str, lines: Iterator[bytes], options: argparse.Namespace) -> Iterator[Record]:
+    values = options.values != "none"
+    if kind == "tsv":
+        return tsv(lines, values=values)
+    if kind == "jsonl":
+        fields = options.key_column or "key", options.value_column or "value"
+        return json_lines(lines, values=values, key_field=fields[0], value_field=fields[1])
+    delimiter = "\t" if options.delimiter == "\\t" else options.delimiter or ","
+    if len(delimiter) != 1 or delimiter in '"\r\n':
+        raise Failure(f"--delimiter is one character, not {options.delimiter!r}")
+    return delimited(
+        lines, values=values, delimiter=delimiter, header=options.header,
+        key_column=options.key_column or "1", value_column=options.value_column or "2",
+    )  # fmt: skip
+
+
+# get, has
+
+
+def get(options: argparse.Namespace) -> int:
+    return _look_up(options, values=True)
+
+
+def has(options: argparse.Namespace) -> int:
+    return _look_up(options, values=False)
+
+
+def _look_up(options: argparse.Namespace, values: bool) -> int:
+    store, name = _open(options.store), options.store
+    if not isinstance(store, Store if values else Store | Filter):
+        kind = "filter: it has no values" if isinstance(store, Filter) else "bare function: it does not know its keys"
+        raise Failure(f"{name} is a {kind}")
+    if values and store.info()["values"] is None:
+        raise Failure(f"{name}: this store has no values; use has")
+    end, status = b"\0" if options.null else b"\n", FOUND
+    silent = options.quiet or not (values or options.keys[1:] or options.keys == ["-"])
+    for raw in _key_batches(options.keys, end):
+        for text, (key, value) in zip(raw, _answers(store, raw, values), strict=True):
+            found = value is not None
+            if not found:
+                status = NOT_FOUND
+            if options.json:
+                if found or not values:
+                    _write(json_of({"key": key} | ({"value": value} if values else {"found": found})) + b"\n")
+            elif found and not silent:
+                _write((text_of(value) if values else text) + end)
+            if values and not found and not options.quiet:
+                _flush()
+                _say(f"no key {text.decode(errors='backslashreplace')}")
+        _flush()
+    return status
+
+
+def _key_batches(keys: list[str], end: bytes) -> Iterator[list[bytes]]:
+    """Keys as they are given; for `-` those of stdin, as many at a time as have come, split as `build` splits lines."""
+    for key in keys:
+        if key != "-":
+            yield [os.fsencode(key)]
+            continue
+        file, rest = _stdin(), b""
+        while block := file.read1(BLOCK):  # type: ignore[attr-defined]
+            *lines, rest = (rest + block).split(end)
+            yield lines if end == b"\0" else [line.removesuffix(b"\r") for line in lines]
+        if rest:
+            yield [rest]
+
+
+def _answers(store: Store | Filter, raw: list[bytes], values: bool) -> list[tuple[Any, Any]]:
+    """Every key as the store has it, with its value – True if none are asked for –, None if it is absent."""
+    keys: list[Any] = raw
+    batch: Any = raw
+    if (kind := store.info()["key_type"]) != "bytes":
+        bounds = np.iinfo(kind)
+        try:
+            keys = [integer(text) for text in raw]
+        except ValueError as error:
+            raise Failure(f"key {error}, as the keys of this store are") from None
+        batch = np.array([key for key in keys if bounds.min <= key <= bounds.max], kind)
+    present = list(itertools.compress(batch, store.contains_many(batch)))
+    found = store.get_many(present) if values and isinstance(store, Store) else itertools.repeat(True)
+    stored = dict(zip(present, found, strict=False))
+    return [(key, stored.get(key)) for key in keys]
+
+
+# info, verify
+
+
+def info(options: argparse.Namespace) -> int:
+    with _open(options.file) as handle:
+        said = handle.info()
+    if options.json:
+        _write(json_of(said) + b"\n")
+    else:
+        lines = "".join(f"{name:<20} {text}\n" for name, text in table(said))
+        _write(lines.encode("utf-8", "surrogateescape"))
+    return FOUND
+
+
+def verify(options: argparse.Namespace) -> int:
+    status = FOUND
+    for name in options.files:
+        wrong = None
+        try:
+            with _open(name) as handle:
+                handle.verify()
+        except (Failure, OSError, Error) as error:
+            status, wrong = ERROR, _message(error)
+            if not wrong.startswith(f"{name}: "):
+                wrong = f"{name}: {wrong}"
+            _flush()
+            _say(wrong)
+        if options.json:
+            _write(json_of({"file": name, "ok": wrong is None, "error": wrong}) + b"\n")
+        elif wrong is None and not options.quiet:
+            _write(os.fsencode(name) + b": ok\n")
+    return status
+
+
+def _open(path: str) -> Any:
+    try:
+        return open_file(path)
+    except Error as error:
+        raise Failure(f"{path}: {error}") from None
+
+
+# stdout and stderr
+
+
+def _write(data: bytes) -> None:
+    if sys.stdout is None:
+        raise Failure("standard output is closed")
+    sys.stdout.buffer.write(data)
+
+
+def _flush() -> None:
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
+def _say(text: str) -> None:
+    if sys.stderr is not None:
+        print("mphfstore:", text.replace("\n", " "), file=sys.stderr)
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror if error.filename is None else f"{os.fsdecode(error.filename)}: {error.strerror}"
+    if isinstance(error, MemoryError):
+        return "out of memory"
+    known = isinstance(error, Failure | Error | OSError | ValueError | TypeError | OverflowError)
+    return str(error) if known else f"{type(error).__name__}: {error}"
+
+
+def _abandon_stdout() -> None:
+    """Points stdout nowhere if it takes no more, so that the interpreter's last flush has nothing to complain of."""
+    try:
+        _flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Runs a command and returns its exit status."""
-    arguments = _parser().parse_args(argv)
+    """Runs a command with these arguments, or the process's. Returns the exit status."""
     try:
-        status: int = arguments.run(arguments)
-        sys.stdout.flush()
+        try:
+            options = _parser().parse_args(argv)
+            status: int = options.run(options)
+        finally:
+            _flush()
         return status
-    except BrokenPipeError:  # the reader of our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:
+        _abandon_stdout()
         return FOUND
     except KeyboardInterrupt:
+        _abandon_stdout()
         return INTERRUPTED
-    except (_CommandError, Error, OSError, ValueError, TypeError, OverflowError, MemoryError) as error:
-        text = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
-        print(f"mphfstore: {text or type(error).__name__}", file=sys.stderr)
+    except Exception as error:  # bad input never shows a traceback
+        _abandon_stdout()
+        _say(_message(error))
         return ERROR
 
 
-def _build(arguments: argparse.Namespace) -> int:
-    kind = {"none": None}.get(arguments.values, arguments.values)
-    keys = None if arguments.key_dtype is None else IntegerKeys(arguments.key_dtype)
-    metadata = None
-    if arguments.metadata is not None:
-        try:
-            metadata = json.loads(arguments.metadata)
-        except ValueError as error:
-            raise _CommandError(f"--metadata is not JSON: {error}") from None
-    name = "standard input" if arguments.input == "-" else arguments.input
-    lines = array("Q")  # of every record, to name in errors
-    with _input(arguments.input) as stream:
-        builder = Builder(
-            arguments.output,
-            values=kind,
-            key_dtype=arguments.key_dtype,
-            fingerprint_bits=arguments.fingerprint_bits,
-            preset=arguments.preset,
-            method=arguments.method,
-            leaf_size=arguments.leaf_size,
-            bucket_size=arguments.bucket_size,
-            on_duplicate=arguments.on_duplicate,
-            seed=arguments.seed,
-            threads=arguments.threads,
-            metadata=metadata,
-            progress=_progress(arguments.quiet),
+# arguments
+
+BUILD = """\
+Builds a store from lines of text. It appears under its name whole, or not at all: after an error OUT is as it was.
+
+  tsv    KEY<TAB>VALUE. The first tab ends the key; all that follows is the value, further tabs included. Bytes are
+         kept as they are. A line ends in \\n or \\r\\n, which the last one may lack.
+  csv    fields in quotes may hold delimiters and newlines. Key and value are columns 1 and 2 unless told otherwise.
+  jsonl  ["key", value] or {"key": ..., "value": ...}: strings, or numbers where a numpy dtype is given.
+
+Blank lines of csv and jsonl are skipped. With --values none only the keys count; a line of tsv then needs no tab."""
+
+GET = """\
+Prints the values of keys, each followed by a newline: bytes as they are, numbers as text, records as JSON.
+Keys that are absent are named on stderr. In JSON, bytes that are not UTF-8 are {"base64": "..."}, and numbers that are
+not finite are null."""
+
+HAS = """\
+Tells by the exit status whether all keys are there: 0 if they are, 1 if one is not. One key given as an argument prints
+nothing; of several, or of those from stdin, it prints the ones that are there. A key that is not in the store or filter
+is taken for one that is with the probability that info shows."""
+
+KEYS = "exit status: 0 all keys found, 1 some not found, 2 error"
+
+
+def _parser() -> Parser:
+    # fmt: off
+    top = Parser(
+        "mphfstore", description="Static key-value stores on minimal perfect hash functions.", allow_abbrev=False,
+        epilog="exit status: 0 found or done, 1 not found, 2 error",
+    )
+    top.add_argument("--version", action="version", version=f"mphfstore {version('mphfstore')}")
+    commands = top.add_subparsers(metavar="COMMAND", required=True)
+
+    def command(run: Any, summary: str, description: str | None = None, epilog: str | None = None) -> Parser:
+        added: Parser = commands.add_parser(
+            run.__name__, help=summary, description=description or summary.capitalize() + ".", epilog=epilog,
+            formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False,
         )
-        try:
-            with builder:
-                for numbers, some_keys, values in chunks(_records(arguments, stream, name, kind is not None)):
-                    lines.extend(numbers)
-                    builder.add_many(*_typed(name, numbers, some_keys, None if kind is None else values, keys, kind))
-        except DuplicateKeyError as error:
-            first, second = (lines[position] for position in error.positions)
-            raise _CommandError(f"{name}:{second}: duplicate key {error.key!r}, first in line {first}") from None
-    if not arguments.quiet and sys.stderr.isatty():
-        size = Path(arguments.output).stat().st_size
-        print(f"{arguments.output}: {len(lines)} records read, {_bytes(size)}", file=sys.stderr)
-    return FOUND
+        added.set_defaults(run=run)
+        return added
 
+    add = command(build, "build a store from TSV, CSV or JSON lines", BUILD).add_argument
+    add("out", metavar="OUT", help="the store to write; a file of this name is replaced in the end")
+    add("input", metavar="INPUT", help="the text to read; - is standard input")
+    add("--format", dest="input_format", choices=("tsv", "csv", "jsonl"),
+        help="told by INPUT's suffix (.csv, .jsonl, .ndjson); else tsv")
+    add("--values", default="bytes", metavar="bytes|none|DTYPE",
+        help="bytes as they are (default), no values at all, or a numpy dtype: uint32, f8, S16")
+    add("--key-dtype", metavar="DTYPE", help="keys are integers of this numpy dtype; else they are bytes")
+    add("--key-column", metavar="COLUMN", help="csv: name (with --header) or number from 1; jsonl: name of the field")
+    add("--value-column", metavar="COLUMN", help="the same for the value")
+    add("--header", action="store_true", help="csv: the first line names the columns")
+    add("--delimiter", metavar="CHAR", help="csv: what parts the columns, a comma by default; \\t is a tab")
+    add("--on-duplicate", choices=DUPLICATE_POLICIES, help="which record of a key to keep; error by default")
+    add("--fingerprint-bits", type=int, metavar="N",
+        help="0 to 32, default 16: an absent key passes for a stored one with probability 2^-N")
+    add("--preset", choices=tuple(PRESETS), help="quickest build, quickest look-ups, balanced (default), less space")
+    add("--method", choices=tuple(METHODS), help="search method, in place of the preset's")
+    add("--leaf-size", type=int, metavar="N", help="keys in a leaf, in place of the preset's")
+    add("--bucket-size", type=int, metavar="N", help="keys in a bucket on average, in place of the preset's")
+    add("--seed", type=int, metavar="N", help="of the hash, for the same file every time; random by default")
+    add("--threads", type=int, metavar="N", help="as many as processors by default")
+    add("--metadata", metavar="JSON", help="anything to keep in the file, for info")
+    add("--quiet", action="store_true", help="no progress on a terminal")
 
-def _records(arguments: argparse.Namespace, stream: BinaryIO, name: str, with_values: bool) -> Iterator[Any]:
-    form = arguments.format or FORMATS.get(Path(arguments.input).suffix.lower(), "tsv")
-    if form == "tsv":
-        return read_tsv(stream, name, with_values)
-    key, value = arguments.key_column, arguments.value_column
-    if form == "jsonl":
-        return read_jsonl(stream, name, with_values, key_column=key or "key", value_column=value or "value")
-    options = {"header": arguments.header, "delimiter": arguments.delimiter}
-    return read_csv(stream, name, with_values, key_column=key or "1", value_column=value or "2", **options)
+    for run, summary, text in ((get, "print the values of keys", GET), (has, "tell whether keys are there", HAS)):
+        added = command(run, summary, text, KEYS)
+        add = added.add_argument
+        add("store", metavar="STORE", help="a file that build wrote" if run is get else "a store or a filter")
+        add("keys", metavar="KEY", nargs="+",
+            help="- reads keys from standard input, one per line; -- goes before a key that starts with a dash")
+        add("--json", action="store_true", help="a line with an object for every key")
+        add("-0", "--null", action="store_true", help="keys from standard input and output end in NUL, not newline")
+        add("--quiet", action="store_true",
+            help="do not name absent keys" if run is get else "print nothing, not even of several keys")
+        vars(added).get("_has_negative_number_optionals", []).clear()  # -5 is a key, although -0 is an option
 
+    add = command(info, "show what a file is and how large its parts are").add_argument
+    add("file", metavar="FILE", help="a store, a filter or a function")
+    add("--json", action="store_true", help="one JSON object")
 
-def _typed(
-    name: str, lines: list[int], keys: list[Any], values: list[Any] | None, key_type: IntegerKeys | None, kind: Any
-) -> tuple[Any, Any]:
-    """Keys and values of a chunk as the builder takes them. An error names the line of the first that does not fit."""
-    number: Callable[[Any], Any] = _bytes_value if kind == "bytes" else _numbers(kind) if kind is not None else str
-    typed_keys, typed_values = [], []
-    try:
-        for key in keys:
-            typed_keys.append(_bytes_key(key) if key_type is None else _integer_key(key, key_type))
-        for value in values or []:
-            typed_values.append(number(value))
-    except (ValueError, TypeError, OverflowError) as error:
-        at = len(typed_values) if len(typed_keys) == len(keys) else len(typed_keys)
-        raise _CommandError(f"{name}:{lines[at]}: {error}") from None
-    return typed_keys, None if values is None else typed_values
-
-
-def _bytes_key(key: Any) -> str | bytes:
-    if not isinstance(key, str | bytes):
-        raise TypeError(f"a key is a string, not {type(key).__name__}; --key-dtype is for integers")
-    return key
-
-
-def _integer_key(key: Any, key_type: IntegerKeys) -> int:
-    integer = int(key)
-    key_type.one(integer)  # OverflowError outside the dtype
-    return integer
-
-
-def _bytes_value(value: Any) -> bytes:
-    if isinstance(value, bytes):
-        return value
-    if not isinstance(value, str):
-        raise TypeError(f"a value is a string, not {type(value).__name__}; --values names a dtype for numbers")
-    return value.encode()
-
-
-def _numbers(kind: str) -> Callable[[Any], Any]:
-    """Converts one value to the dtype; raises ValueError or OverflowError if it does not fit."""
-    dtype = np.dtype(kind)
-
-    def convert(value: Any) -> Any:
-        if dtype.kind in "SUV":
-            return value.decode() if dtype.kind == "U" and isinstance(value, bytes) else value
-        if dtype.kind in "iu":
-            integer = int(value)
-            if not np.iinfo(dtype).min <= integer <= np.iinfo(dtype).max:
-                raise OverflowError(f"{integer} is outside {dtype}")
-            return integer
-        return dtype.type(value)
-
-    return convert
-
-
-def _get(arguments: argparse.Namespace) -> int:
-    store = open_file(arguments.store)
-    if not isinstance(store, Store):
-        raise _CommandError(f"{arguments.store} is a {store.info()['kind']}, it has no values")
-    status, output = FOUND, sys.stdout.buffer
-    for text, key in _keys(arguments, store):
-        value = store.get(key)
-        if value is None:
-            status = NOT_FOUND
-            if not arguments.quiet:
-                print(f"mphfstore: no key {_shown(text)}", file=sys.stderr)
-        elif arguments.json:
-            output.write(json.dumps({"key": _shown(text), "value": _plain(value)}).encode() + b"\n")
-        else:
-            output.write(value if isinstance(value, bytes) else str(value).encode())
-            output.write(b"\0" if arguments.null else b"\n")
-    return status
-
-
-def _has(arguments: argparse.Namespace) -> int:
-    store = open_file(arguments.store)
-    if isinstance(store, MPHF):
-        raise _CommandError(f"{arguments.store} is a bare function, it does not know its keys")
-    status = FOUND
-    for text, key in _keys(arguments, store):
-        if key not in store:
-            status = NOT_FOUND
-        elif len(arguments.keys) > 1 or arguments.keys == ["-"]:
-            sys.stdout.buffer.write(text + b"\n")
-    return status
-
-
-def _keys(arguments: argparse.Namespace, store: Store | Filter) -> Iterator[tuple[bytes, Any]]:
-    """Every key as given, and as the store takes it."""
-    if arguments.keys == ["-"]:
-        texts: Any = (line.removesuffix(b"\n").removesuffix(b"\r") for line in sys.stdin.buffer)
-    else:
-        texts = map(os.fsencode, arguments.keys)
-    integers = store.info()["key_type"] != "bytes"
-    for text in texts:
-        try:
-            yield text, int(text) if integers else text
-        except ValueError:
-            raise _CommandError(f"the keys of {arguments.store} are integers, not {_shown(text)!r}") from None
-
-
-def _info(arguments: argparse.Namespace) -> int:
-    info = open_file(arguments.file).info()
-    if arguments.json:
-        print(json.dumps(info))
-        return FOUND
-    sections = info.pop("sections")
-    for name, value in info.items():
-        if value is None:
-            continue
-        if name == "file_size":
-            value = f"{value} ({_bytes(value)})"
-        elif name == "bits_per_key":
-            value = f"{value:.3f} (trees and directory)"
-        elif name == "metadata":
-            value = json.dumps(value, ensure_ascii=False)
-        elif name == "false_positive_rate":
-            value = f"{value:.3g} (1 in {round(1 / value)})"
-        print(f"{name.replace('_', ' '):<20} {value}")
-    for name, size in sections.items():
-        print(f"  {name.replace('_', ' '):<18} {_bytes(size)}")
-    return FOUND
-
-
-def _verify(arguments: argparse.Namespace) -> int:
-    status = FOUND
-    for name in arguments.files:
-        try:
-            open_file(name).verify()
-        except (Error, OSError) as error:
-            status = ERROR
-            print(f"mphfstore: {name}: {error.strerror if isinstance(error, OSError) else error}", file=sys.stderr)
-        else:
-            print(f"{name}: ok")
-    return status
-
-
-def _input(name: str) -> BinaryIO:
-    return open(0, "rb", closefd=False) if name == "-" else open(name, "rb")
-
-
-def _progress(quiet: bool) -> Callable[[int, int], None] | None:
-    """A line on the terminal that overwrites itself; None in a pipe."""
-    if quiet or not sys.stderr.isatty():
-        return None
-    begin = time.monotonic()
-
-    def show(done: int, total: int) -> None:
-        rate = done / max(1e-9, time.monotonic() - begin) / 1e6
-        share = 100 * done // total if total else 100
-        print(f"\r{share:3d} % of {total} keys, {rate:.1f} M/s ", end="\n" if done == total else "", file=sys.stderr)
-
-    return show
-
-
-def _bytes(size: float) -> str:
-    for unit in ("bytes", "KiB", "MiB", "GiB"):
-        if size < 1024 or unit == "GiB":
-            break
-        size /= 1024
-    return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
-
-
-def _shown(key: bytes) -> str:
-    return key.decode(errors="backslashreplace")
-
-
-def _plain(value: Any) -> Any:
-    return _shown(value) if isinstance(value, bytes) else value.tolist()
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="mphfstore", description="Static key-value stores in one file.")
-    parser.add_argument("--version", action="version", version=f"mphfstore {version('mphfstore')}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
-
-    build = commands.add_parser("build", help="build a store from TSV, CSV or JSON lines")
-    build.add_argument(
-        "output", metavar="STORE", help="file to publish; an old one stays until the new one is complete"
-    )
-    build.add_argument("input", metavar="INPUT", help="file of records, or - for standard input")
-    build.add_argument("--format", choices=sorted({*FORMATS.values()}), help="default: by the suffix, else tsv")
-    build.add_argument(
-        "--values", default="bytes", metavar="KIND", help="bytes (default), none, or a numpy dtype: f8, i4, S16"
-    )
-    build.add_argument("--key-dtype", metavar="DTYPE", help="keys are integers of this numpy dtype, such as u8")
-    build.add_argument(
-        "--key-column", metavar="C", help="CSV: number from 1 (default 1) or name; JSON: field (default key)"
-    )
-    build.add_argument("--value-column", metavar="C", help="CSV: default 2; JSON: default value")
-    build.add_argument("--header", action="store_true", help="CSV: the first line names the columns")
-    build.add_argument("--delimiter", default=",", help="CSV: between columns (default: comma)")
-    build.add_argument(
-        "--fingerprint-bits", type=int, default=16, metavar="W", help="0 to 32, default 16: absent keys pass at 2^-W"
-    )
-    build.add_argument("--on-duplicate", choices=DUPLICATE_POLICIES, default="error", help="default: error")
-    build.add_argument("--preset", choices=list(PRESETS), default="balanced", help="default: balanced")
-    build.add_argument("--method", choices=list(METHODS), help="overrides the preset")
-    build.add_argument("--leaf-size", type=int, metavar="N", help="overrides the preset")
-    build.add_argument("--bucket-size", type=int, metavar="N", help="overrides the preset")
-    build.add_argument("--seed", type=int, help="for the same file every time; random by default")
-    build.add_argument("--threads", type=int, metavar="N", help="default: one per processor")
-    build.add_argument("--metadata", metavar="JSON", help="kept in the file for `info`")
-    build.add_argument("--quiet", action="store_true", help="no progress on a terminal")
-    build.set_defaults(run=_build)
-
-    for name, run, text in (
-        ("get", _get, "print values of keys"),
-        ("has", _has, "tell whether keys are there; print those that are, of several"),
-    ):
-        command = commands.add_parser(name, help=text, description=f"{text}. Exit status 1 if any is absent.")
-        command.add_argument("store", metavar="STORE")
-        command.add_argument("keys", metavar="KEY", nargs="+", help="or - for one per line on standard input")
-        if name == "get":
-            command.add_argument("--json", action="store_true", help="a line with key and value for each")
-            command.add_argument("-0", "--null", action="store_true", help="a NUL after each value, not a newline")
-            command.add_argument("--quiet", action="store_true", help="do not name absent keys")
-        command.set_defaults(run=run)
-
-    info = commands.add_parser("info", help="what a file says of itself")
-    info.add_argument("file", metavar="FILE")
-    info.add_argument("--json", action="store_true", help="for programs")
-    info.set_defaults(run=_info)
-
-    verify = commands.add_parser("verify", help="compare all checksums of files")
-    verify.add_argument("files", metavar="FILE", nargs="+")
-    verify.set_defaults(run=_verify)
-    return parser
+    add = command(verify, "read whole files and compare their checksums").add_argument
+    add("files", metavar="FILE", nargs="+", help="a store, a filter or a function")
+    add("--json", action="store_true", help="an object per file and line")
+    add("--quiet", action="store_true", help="print nothing of files that are sound")
+    # fmt: on
+    return top

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import io
 import json
-import subprocess
+import os
+import re
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import mphfstore as ms
@@ -87,7 +90,11 @@ def test_info_and_verify(store: str, capfd: pytest.CaptureFixture[str]) -> None:
         ("a.csv", "\ufeffk,v\nä,ö\n", ["--header", "--key-column=k", "--value-column=v"], {"ä": "ö".encode()}),
         ("a.jsonl", '{"key": "a", "value": "1"}\n\n["b", "2"]\n', [], {"a": b"1", "b": b"2"}),
         ("a.jsonl", '{"w": "a", "n": "1"}\n', ["--key-column", "w", "--value-column", "n"], {"a": b"1"}),
+        ("a.jsonl", "\ufeff[\"a\", \"b\"]\n", [], {"a": b"b"}),
+        ("a.csv", "a\tb\n", ["--delimiter", "\\t"], {"a": b"b"}),
+        ("a.csv", "a," + "x" * 200_000, [], {"a": b"x" * 200_000}),
         ("a.txt", "a\t1\r\n", [], {"a": b"1"}),
+        ("a.txt", "a\t1\r", [], {"a": b"1\r"}),
         ("a.tsv", "", [], {}),
     ],
 )  # fmt: skip
@@ -107,7 +114,7 @@ def test_numbers_as_values_and_as_keys(tmp_path: Path, capfd: pytest.CaptureFixt
     assert main(["get", path, "1"]) == 0
     assert capfd.readouterr().out == "0.5\n"
     assert main(["has", path, "x"]) == 2
-    assert "are integers" in lone_error(capfd)
+    assert "not an integer" in lone_error(capfd)
 
 
 def test_keys_alone(tmp_path: Path) -> None:
@@ -123,16 +130,36 @@ def test_keys_alone(tmp_path: Path) -> None:
         ("a.tsv", "a\t1\nb\t2\n\na\t3\n", [], "a.tsv:3: no tab"),
         ("a.tsv", "a\t1\nb\t2\na\t3\n", [], "a.tsv:3: duplicate key b'a', first in line 1"),
         ("a.tsv", "a\t1\nb\tx\n", ["--values", "i4"], "a.tsv:2: "),
-        ("a.tsv", "a\t1\nb\t300\n", ["--values", "u1"], "a.tsv:2: 300 is outside uint8"),
-        ("a.tsv", "a\t1\nb\tabcde\n", ["--values", "S4"], "longer than"),
+        ("a.tsv", "a\t1\nb\t300\n", ["--values", "u1"], "a.tsv:2: value '300' is outside uint8"),
+        ("a.tsv", "a\t1\nb\tabcde\n", ["--values", "S4"], "a.tsv:2: value 'abcde' is longer than |S4"),
         ("a.tsv", "x\t1\n", ["--key-dtype", "u4"], "a.tsv:1: "),
         ("a.tsv", "1\t1\n-1\t1\n", ["--key-dtype", "u4"], "a.tsv:2: "),
-        ("a.csv", "a,1\nb\n", [], "a.csv:2: 1 columns"),
+        ("a.csv", "a,1\nb\n", [], "a.csv:2: expected at least 2 columns, got 1"),
         ("a.csv", "a,1\n", ["--key-column", "word"], "no column 'word'"),
         ("a.jsonl", '["a", "1"]\n{"key": "b"}\n', [], "a.jsonl:2: no field 'value'"),
-        ("a.jsonl", '["a", "1"]\n{]\n', [], "a.jsonl:2: neither"),
-        ("a.jsonl", '["a", 1]\n', [], "a.jsonl:1: a value is a string"),
-        ("a.tsv", "a\t1\n", ["--values", "O"], "Python objects"),
+        ("a.jsonl", '["a", "1"]\n{]\n', [], "a.jsonl:2: not JSON"),
+        ("a.jsonl", '["a", 1]\n', [], "a.jsonl:1: value 1 is not a string"),
+        ("a.tsv", "a\t1\n", ["--values", "O"], "no numpy dtype"),
+        ("a.tsv", "a\t1\nb\t1_0\n", ["--values", "i4"], "a.tsv:2: value '1_0' is not an integer"),
+        ("a.tsv", "a\t1e39\n", ["--values", "f4"], "a.tsv:1: value '1e39' is outside float32"),
+        ("a.tsv", "a\t1e400\n", ["--values", "f8"], "a.tsv:1: value '1e400' is outside float64"),
+        ("a.tsv", "a\tx\0\n", ["--values", "S4"], "ends in NUL"),
+        ("a.tsv", "a\t1\n", ["--values", "f4,,"], "no numpy dtype"),
+        ("a.tsv", "1\t1\n", ["--key-dtype", "f4"], "--key-dtype: 'f4' is no numpy dtype of integers"),
+        ("a.tsv", "a\t1\n", ["--header"], "--header is not for tsv"),
+        ("a.csv", "a,b\n", ["--delimiter", ";;"], "--delimiter is one character"),
+        ("a.csv", 'a,"b\nc"\nd\n', [], "a.csv:3: expected at least 2 columns"),
+        ("a.csv", 'a,1\nb,"x\n\n', [], "a.csv:2: not CSV"),
+        ("a.csv", 'k,v\n\na,"b\nc"\nb,1\na,2\n', ["--header"], "a.csv:6: duplicate key b'a', first in line 3"),
+        ("a.csv", "", ["--header"], "a.csv:1: no header line"),
+        ("a.jsonl", '["a", 1.7]\n', ["--values", "i4"], "a.jsonl:1: value 1.7 is not an integer"),
+        ("a.jsonl", '["a", true]\n', ["--values", "f4"], "a.jsonl:1: value True is not a number"),
+        ("a.jsonl", '["a", NaN]\n', ["--values", "f4"], "a.jsonl:1: not JSON: NaN"),
+        ("a.jsonl", '["a", 1e400]\n', ["--values", "f4"], "a.jsonl:1: value inf is outside"),
+        ("a.jsonl", '["a", "b"]\n["\\ud800", "b"]\n', [], "a.jsonl:2: key '\\ud800' is not valid Unicode"),
+        ("a.jsonl", "[" * 100_000, [], "a.jsonl:1: not JSON"),
+        ("a.jsonl", '["a", "b", "c"]\n', [], "a.jsonl:1: expected [key, value] or an object"),
+        ("a.tsv", "a\t1\n", ["--metadata", "NaN"], "--metadata is not JSON"),
         ("a.tsv", "a\t1\n", ["--fingerprint-bits", "33"], "0 to 32"),
         ("a.tsv", "a\t1\n", ["--metadata", "{"], "not JSON"),
     ],
@@ -166,21 +193,6 @@ def test_missing_files_are_named(tmp_path: Path, capfd: pytest.CaptureFixture[st
     assert "No such file" in lone_error(capfd)
 
 
-def test_standard_input_and_a_real_process(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "mphfstore"]
-    built = subprocess.run([*command, "build", "s.mph", "-"], input=b"a\t1\nb\t2\n", cwd=tmp_path, capture_output=True)
-    assert (built.returncode, built.stdout, built.stderr) == (0, b"", b"")
-    got = subprocess.run([*command, "get", "s.mph", "-"], input=b"b\na\nz\n", cwd=tmp_path, capture_output=True)
-    assert (got.returncode, got.stdout, got.stderr) == (1, b"2\n1\n", b"mphfstore: no key z\n")
-
-
-def test_a_closed_pipe_ends_quietly(store: str) -> None:
-    keys = b"one\n" * 200_000
-    shell = f"{sys.executable} -m mphfstore get {store} - | head -n 1"
-    done = subprocess.run(["bash", "-c", shell], input=keys, capture_output=True)
-    assert (done.stdout, done.stderr) == (b"1\n", b"")
-
-
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
@@ -209,3 +221,143 @@ def test_progress_goes_to_a_terminal_only(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(sys, "stderr", Terminal())
     assert main(["build", "--quiet", str(tmp_path / "s"), str(tmp_path / "in")]) == 0
     assert sys.stderr.getvalue() == ""
+
+
+OPTIONS = {
+    "build": "format values key-dtype key-column value-column header delimiter on-duplicate fingerprint-bits preset "
+             "method leaf-size bucket-size seed threads metadata quiet",
+    "get": "json null quiet",
+    "has": "json null quiet",
+    "info": "json",
+    "verify": "json quiet",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("command", "options"), OPTIONS.items())
+def test_help_explains_every_option(command: str, options: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    explained = re.findall(r"^  (?:-\w, )?--([\w-]+)(?: \S+)*?(?:  +|\n {20,})\w", capsys.readouterr().out, re.M)
+    assert sorted({*explained, "help"}) == sorted([*options.split(), "help"])
+
+
+def test_usage_errors_are_one_line(capfd: pytest.CaptureFixture[str]) -> None:
+    for wrong in (["build"], ["get", "s"], ["get", "s", "k", "--js"], ["build", "s", "-", "--seed", "x"], []):
+        with pytest.raises(SystemExit) as ended:
+            main(wrong)
+        assert ended.value.code == 2
+        assert "--help" in lone_error(capfd)
+
+
+def test_version(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    assert (ended.value.code, capfd.readouterr().out) == (0, f"mphfstore {version('mphfstore')}\n")
+
+
+def test_csv_keeps_bytes_that_are_not_utf_8(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"\xff,\xfe\n")
+    assert main(["build", str(tmp_path / "s"), str(tmp_path / "a.csv")]) == 0
+    assert ms.open(tmp_path / "s")[b"\xff"] == b"\xfe"
+
+
+def test_more_records_than_are_held_at_a_time(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    lines = [f"{i}\t{i * i}\n" for i in range(10_000)]
+    (tmp_path / "in").write_text("".join(lines))
+    path, source = str(tmp_path / "s"), str(tmp_path / "in")
+    assert main(["build", path, source, "--key-dtype", "u4", "--values", "u8"]) == 0
+    assert ms.open(path).get_many(np.arange(10_000)).tolist() == [i * i for i in range(10_000)]
+    (tmp_path / "in").write_text("".join(lines) + "9000\t1\n")
+    assert main(["build", path, source]) == 2
+    assert "in:10001: duplicate key b'9000', first in line 9001" in lone_error(capfd)
+    assert main(["build", path, source, "--on-duplicate", "last"]) == 0
+    assert ms.open(path)["9000"] == b"1"
+
+
+def test_options_reach_the_file(tmp_path: Path) -> None:
+    (tmp_path / "in").write_text("a\t1\n")
+    options = ["--fingerprint-bits=9", "--method=brute", "--leaf-size=5", "--bucket-size=7", "--seed=3", "--threads=1"]
+    assert main(["build", str(tmp_path / "s"), str(tmp_path / "in"), *options, '--metadata={"x": [1]}']) == 0
+    info = ms.open(tmp_path / "s").info()
+    names = ("fingerprint_bits", "method", "leaf_size", "bucket_size", "seed", "metadata")
+    assert [info[name] for name in names] == [9, "brute", 5, 7, 3, {"x": [1]}]
+    assert main(["build", str(tmp_path / "t"), str(tmp_path / "in"), "--preset=fast"]) == 0
+    fast = ms.open(tmp_path / "t").info()
+    assert (fast["leaf_size"], fast["bucket_size"]) == (ms.PRESETS["fast"].leaf_size, ms.PRESETS["fast"].bucket_size)
+
+
+def test_integer_keys_on_the_command_line(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    ms.build(tmp_path / "s", {1: b"x", -5: b"y"}, key_dtype="i2")
+    path = str(tmp_path / "s")
+    assert main(["get", path, "-5", "1"]) == 0
+    assert capfd.readouterr().out == "y\nx\n"
+    assert main(["has", path, "99999"]) == 1, "outside the dtype is absent"
+    assert main(["has", "--json", path, "-5", "2"]) == 1
+    out = capfd.readouterr().out.splitlines()
+    assert list(map(json.loads, out)) == [{"key": -5, "found": True}, {"key": 2, "found": False}]
+    assert main(["has", path, "1_0"]) == 2
+
+
+def test_json_says_what_text_cannot(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    ms.build(tmp_path / "b", {b"\xff": b"\xfe\n"})
+    assert main(["get", "--json", str(tmp_path / "b"), os.fsdecode(b"\xff")]) == 0
+    assert json.loads(capfd.readouterr().out) == {"key": {"base64": "/w=="}, "value": {"base64": "/go="}}
+    ms.build(tmp_path / "r", {"a": (1.5, float("nan"))}, values=[("x", "f8"), ("y", "f8")])
+    assert main(["get", "--json", str(tmp_path / "r"), "a"]) == 0
+    assert json.loads(capfd.readouterr().out) == {"key": "a", "value": {"x": 1.5, "y": None}}
+    assert main(["get", str(tmp_path / "r"), "a"]) == 0
+    assert json.loads(capfd.readouterr().out) == {"x": 1.5, "y": None}
+    ms.build(tmp_path / "f", {"a": 0.1}, values="f4")
+    assert main(["get", str(tmp_path / "f"), "a"]) == 0
+    assert capfd.readouterr().out == "0.1\n"
+
+
+def test_quiet_leaves_the_exit_status(store: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["has", "--quiet", store, "one", "nine"]) == 1
+    assert main(["verify", "--quiet", store]) == 0
+    assert capfd.readouterr() == ("", "")
+
+
+def test_files_of_other_kinds(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    names = ("filter", "function", "keys")
+    some, function, keys = (str(tmp_path / name) for name in names)
+    ms.Filter.build(["a", "b"]).save(some)
+    ms.MPHF.build(["a", "b"]).save(function)
+    ms.build(keys, ["a", "b"], values=None)
+    for path, message in ((some, "filter: it has no values"), (function, "bare function"), (keys, "use has")):
+        assert main(["get", path, "a"]) == 2
+        assert message in lone_error(capfd)
+    assert main(["has", function, "a"]) == 2
+    lone_error(capfd)
+    assert main(["has", some, "b", "a"]) == main(["has", keys, "b", "a"]) == 0
+    assert main(["verify", some, function, keys]) == 0
+    assert capfd.readouterr().out == "b\na\n" * 2 + "".join(f"{tmp_path / name}: ok\n" for name in names)
+    for path, kind in zip((some, function, keys), ("filter", "mphf", "store"), strict=True):
+        assert main(["info", path]) == 0
+        assert f"kind                 {kind}, format version 1\nkeys                 2\n" in capfd.readouterr().out
+
+
+def test_verify_for_programs(store: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", "--json", store, store + ".none"]) == 2
+    out, err = capfd.readouterr()
+    message = f"{store}.none: No such file or directory"
+    assert list(map(json.loads, out.splitlines())) == [
+        {"file": store, "ok": True, "error": None},
+        {"file": store + ".none", "ok": False, "error": message},
+    ]
+    assert err == f"mphfstore: {message}\n"
+
+
+def test_the_input_is_not_built_over(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.tsv").write_text("a\t1\n")
+    (tmp_path / "b.tsv").symlink_to("a.tsv")
+    assert main(["build", str(tmp_path / "b.tsv"), str(tmp_path / "a.tsv")]) == 2
+    assert "is the input, too" in lone_error(capfd)
+    assert (tmp_path / "a.tsv").read_text() == "a\t1\n"
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a directory that not even root can write to")
+def test_a_target_is_named_and_not_its_temporary(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "in").write_text("a\tb\n")
+    assert main(["build", "/proc/none", str(tmp_path / "in")]) == 2
+    assert lone_error(capfd).startswith("mphfstore: /proc/none: ")
