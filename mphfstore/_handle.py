@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ._build import METHODS, Index, isa
 from ._errors import FormatError
 from ._format import VERSION, File, Header, Kind, Section, Target, Writer, parse, to_json
-from ._keys import KeyBatch, KeyType, key_type
+from ._keys import KeyBatch, KeyType, key_type, listed
 from ._native import ffi, lib
 from ._publish import Publication
 from ._values import Placed
@@ -183,10 +183,7 @@ class Membership(Handle):
     def __contains__(self, key: object) -> bool:
         """Whether the key is in the set: never wrong for one that is, wrong for others at
         `info()["false_positive_rate"]`."""
-        try:
-            return self._find(self._current(), key) >= 0
-        except OverflowError:  # an integer that the dtype does not have
-            return False
+        return self._find_or_absent(self._current(), key) >= 0
 
     def contains_many(self, keys: Iterable[Any]) -> NDArray[np.bool_]:
         """`in` for every key: an array of bool."""
@@ -194,7 +191,19 @@ class Membership(Handle):
 
     def index_many(self, keys: Iterable[Any]) -> NDArray[np.int64]:
         """Index of every key, -1 where it is absent."""
-        return self._batch(self._current(), self._keys.batch(keys), lib.mphf_find_batch)
+        return self._find_many(self._current(), listed(keys))
+
+    def _find_many(self, opened: Opened, keys: Any) -> NDArray[np.int64]:
+        try:
+            return self._batch(opened, self._keys.batch(keys), lib.mphf_find_batch)
+        except OverflowError:  # integers that the dtype does not have are absent, here as for `in`
+            return np.array([self._find_or_absent(opened, key) for key in keys], np.int64)
+
+    def _find_or_absent(self, opened: Opened, key: object) -> int:
+        try:
+            return self._find(opened, key)
+        except OverflowError:
+            return int(lib.ABSENT)
 
 
 def write(

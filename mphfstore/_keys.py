@@ -196,6 +196,12 @@ class IntegerKeys:
         return KeyBatch(flat(keys.astype(self.dtype, copy=False)), len(keys), width=self._size)
 
 
+def listed(keys: Any) -> Any:
+    """A batch of keys as an array or list. Raises TypeError for a single key."""
+    _refuse_single(keys)
+    return keys if isinstance(keys, np.ndarray) else list(keys)
+
+
 def _refuse_single(keys: object) -> None:
     if isinstance(keys, str | bytes | bytearray | memoryview):
         raise TypeError("a batch is an iterable of keys, not a single key")

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from ._errors import FormatError
 from ._format import Kind, Section
 from ._handle import Membership, Opened, sound
+from ._keys import listed
 from ._native import ffi, lib
-from ._values import dtype_from_schema
+from ._values import dtype_from_schema, flatten_one
 
 _MISSING: Any = object()
 
@@ -41,10 +42,7 @@ class Store(Membership):
     def __getitem__(self, key: object) -> Any:
         """The key's value. Raises KeyError if it is absent, TypeError if it is no key of this store's kind."""
         opened = self._current()
-        try:
-            index = self._find(opened, key)
-        except OverflowError:
-            index = lib.ABSENT
+        index = self._find_or_absent(opened, key)
         if index == lib.ABSENT:
             raise KeyError(key)
         return self._value(opened, index)
@@ -76,20 +74,20 @@ class Store(Membership):
         """The values of a batch of keys, in its order: an array of the store's dtype, or a list of bytes.
 
         Absent keys have `default`; without one they raise KeyError, which names the first."""
-        opened, batch = self._current(), self._keys.batch(keys)
+        opened, batch = self._current(), listed(keys)
         if not self._has_values:
             raise TypeError("this store has no values; use contains_many")
-        indices = self._batch(opened, batch, lib.mphf_find_batch)
+        indices = self._find_many(opened, batch)
         absent = indices < 0
         if default is _MISSING and absent.any():
-            raise KeyError(self._keys.decode(batch[int(np.argmax(absent))]))
+            raise KeyError(batch[int(np.argmax(absent))])
         if self._dtype is not None:
             values = self._array(opened)
             if not absent.any():
                 return values[indices]
             out = np.empty(len(batch), values.dtype)
             out[~absent] = values[indices[~absent]]
-            out[absent] = default
+            out[absent] = flatten_one(default, values.dtype)  # TypeError and the like if it does not fit
             return out
         blob = opened.file.sections[Section.BLOB if self._width is None else Section.VALUES]
         if self._width is not None:

@@ -104,3 +104,23 @@ def test_a_missing_file_and_an_unknown_mode_are_refused(tmp_path: Path, store: S
         mphfstore.open(store.info()["path"], mode="telepathy")
     with pytest.raises(TypeError):
         mphfstore.open(5)
+
+
+def test_integers_the_dtype_does_not_have_are_absent_everywhere(make: Make) -> None:
+    store = make([(1, b"1"), (200, b"2")], key_dtype="u1")
+    assert 300 not in store and store.get(-1) is None
+    for keys in ([1, 300, -1], np.array([1, 300, -1])):
+        assert store.contains_many(keys).tolist() == [True, False, False]
+        assert store.get_many(keys, None) == [b"1", None, None]
+        with pytest.raises(KeyError, match="300"):
+            store.get_many(keys)
+
+
+def test_a_default_that_does_not_fit_is_refused(make: Make) -> None:
+    store = make((["a"], np.array([7], "u4")), values="u4", fingerprint_bits=32)
+    assert store.get_many(["a", "x"], 9).tolist() == [7, 9]
+    for default in (1.5, None, "1"):
+        with pytest.raises(TypeError):
+            store.get_many(["x"], default)
+    with pytest.raises(OverflowError):
+        store.get_many(["x"], -1)
