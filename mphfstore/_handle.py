@@ -23,12 +23,12 @@ H = TypeVar("H", bound="Handle")
 
 
 class Opened:
-    """A file, the native reader over it and the memory that points into. Immutable: whoever works with it is not
-    disturbed by a
+    """A file, the native reader over it and the memory that points into. Whoever works with it is not disturbed by a
     `close` meanwhile, and the mapping stays as long."""
 
     def __init__(self, file: File) -> None:
         self.file = file
+        self.values: NDArray[Any] | None = None  # of a numpy dtype; set by a store once it is opened
         header, sections = file.header, file.sections
         parameters = ffi.new("mphf_parameters *")
         parameters.method, parameters.leaf = header.method, header.leaf

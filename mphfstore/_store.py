@@ -34,10 +34,12 @@ class Store(Membership):
         file = self._current().file
         kind, width = file.schema.get("values"), file.schema.get("value_width")
         self._has_values = kind is not None
-        self._dtype = dtype_from_schema(kind, width)
+        dtype = dtype_from_schema(kind, width)
         self._width: int | None = width
         if width is not None and len(file.sections[Section.VALUES]) != len(self) * width:
             raise FormatError("values are not as many or as wide as the header says")
+        if dtype is not None:
+            self._current().values = np.frombuffer(file.sections[Section.VALUES], dtype, len(self))
 
     def __getitem__(self, key: object) -> Any:
         """The key's value. Raises KeyError if it is absent, TypeError if it is no key of this store's kind."""
@@ -55,8 +57,8 @@ class Store(Membership):
             return default
 
     def _value(self, opened: Opened, index: int) -> Any:
-        if self._dtype is not None:
-            return self._array(opened)[index]
+        if opened.values is not None:
+            return opened.values[index]
         sections = opened.file.sections
         if self._width is not None:
             return bytes(sections[Section.VALUES][index * self._width : (index + 1) * self._width])
@@ -66,9 +68,6 @@ class Store(Membership):
         if span.begin < 0:
             sound(span.begin)
         return bytes(sections[Section.BLOB][span.begin : span.end])
-
-    def _array(self, opened: Opened) -> NDArray[Any]:
-        return np.frombuffer(opened.file.sections[Section.VALUES], self._dtype, len(self))
 
     def get_many(self, keys: Iterable[Any], default: Any = _MISSING) -> Any:
         """The values of a batch of keys, in its order: an array of the store's dtype, or a list of bytes.
@@ -81,8 +80,8 @@ class Store(Membership):
         absent = indices < 0
         if default is _MISSING and absent.any():
             raise KeyError(batch[int(np.argmax(absent))])
-        if self._dtype is not None:
-            values = self._array(opened)
+        values = opened.values
+        if values is not None:
             if not absent.any():
                 return values[indices]
             out = np.empty(len(batch), values.dtype)
@@ -101,9 +100,8 @@ class Store(Membership):
 
     def values_array(self) -> NDArray[Any]:
         """All values in index order, without a copy: a read-only array on the mapping, which it keeps. TypeError
-        unless the
-        store's values have a numpy dtype."""
-        opened = self._current()
-        if self._dtype is None:
+        unless the store's values have a numpy dtype."""
+        values = self._current().values
+        if values is None:
             raise TypeError("values of this store are bytes, not of a numpy dtype")
-        return self._array(opened)
+        return values

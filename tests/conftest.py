@@ -122,3 +122,15 @@ def with_section(data: bytes, kind: int, content: bytes | None) -> bytes:
 
 def _sum(data: bytes) -> bytes:
     return struct.pack("<Q", xxhash.xxh3_64_intdigest(data))
+
+
+RECORDS = {f"key {i}": b"value %d" % i * (i % 5) for i in range(1000)}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[mphfstore.Store]:
+    path = tmp_path_factory.mktemp("store") / "records.mph"
+    mphfstore.build(path, RECORDS, fingerprint_bits=32, seed=1, metadata={"of": "tests"})
+    with mphfstore.open(path) as opened:
+        assert isinstance(opened, mphfstore.Store)
+        yield opened

@@ -5,28 +5,18 @@ from __future__ import annotations
 import io
 import mmap
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from conftest import names_in
+from conftest import RECORDS, names_in
 
 import mphfstore
 from mphfstore import Store
 
 Make = Callable[..., Store]
-RECORDS = {f"key {i}": b"value %d" % i * (i % 5) for i in range(1000)}
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    path = tmp_path_factory.mktemp("store") / "records.mph"
-    mphfstore.build(path, RECORDS, fingerprint_bits=32, seed=1, metadata={"of": "tests"})
-    with mphfstore.open(path) as opened:
-        assert isinstance(opened, Store)
-        yield opened
 
 
 def test_info_says_what_the_file_is(store: Store) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from conftest import names_in
+from conftest import RECORDS, names_in
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,17 +17,7 @@ import mphfstore
 from mphfstore import Store
 
 Make = Callable[..., Store]
-RECORDS = {f"key {i}": b"value %d" % i * (i % 5) for i in range(1000)}
 ABSENT = [f"absent {i}" for i in range(1000)]
-
-
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    path = tmp_path_factory.mktemp("store") / "records.mph"
-    mphfstore.build(path, RECORDS, fingerprint_bits=32, seed=1, metadata={"of": "tests"})
-    with mphfstore.open(path) as opened:
-        assert isinstance(opened, Store)
-        yield opened
 
 
 def test_every_record_is_found_by_every_way_of_asking(store: Store) -> None:
