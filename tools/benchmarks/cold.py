@@ -20,26 +20,33 @@ from .subject import Handle
 
 T = TypeVar("T")
 
-DROPPED = 0.05  # at most this part of the pages may remain for the figures to count as cold
+ATTEMPTS = 5
+DROPPED = 0.01  # at most this part of the pages may remain for the figures to count as cold
 
 
 def files_of(path: Path) -> list[Path]:
     return [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
 
 
-def drop(files: Sequence[Path]) -> bool:
-    """Writes them back and asks for their pages to be dropped, which works unless a process has them mapped. False
-    where there is no such call."""
+def drop(files: Sequence[Path]) -> float | None:
+    """Writes them back and asks for their pages to be dropped, which works unless a process has them mapped. The part
+    that is still in memory; None if the system has no such call or does not say."""
     if not hasattr(os, "posix_fadvise"):
-        return False
-    for file in files:
-        descriptor = os.open(file, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
-        finally:
-            os.close(descriptor)
-    return True
+        return None
+    remaining = None
+    for _ in range(ATTEMPTS):
+        for file in files:
+            descriptor = os.open(file, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+                os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+            finally:
+                os.close(descriptor)
+        remaining = resident(files)
+        if not remaining:
+            break
+        time.sleep(0.02)  # pages that are being read ahead cannot be dropped yet
+    return remaining
 
 
 def resident(files: Sequence[Path]) -> float | None:
@@ -65,6 +72,16 @@ def resident(files: Sequence[Path]) -> float | None:
         pages += len(vector)
         present += int((vector & 1).sum())
     return present / max(1, pages)
+
+
+def read_ahead(path: Path) -> int | None:
+    """How many KiB the system reads around a page that is not there, which decides how much a look-up costs and how
+    soon nothing is cold any more; None if it does not say."""
+    device = path.stat().st_dev
+    try:
+        return int(Path(f"/sys/class/bdi/{os.major(device)}:{os.minor(device)}/read_ahead_kb").read_text())
+    except (OSError, ValueError):
+        return None
 
 
 def _read_bytes() -> int | None:
@@ -103,7 +120,7 @@ def cold(path: Path, open_store: Callable[[Path], Handle], rounds: int, **keys: 
         per_round = len(all_keys) // (rounds + 1)
         costs[kind] = []
         for begin in range(0, (rounds + 1) * per_round, per_round):
-            remaining.append(resident(files) if drop(files) else None)
+            remaining.append(drop(files))
             handle, opening = _cost(partial(open_store, path))
             _, looking = _cost(partial(_each, handle.get, all_keys[begin : begin + per_round]))
             handle.close()
@@ -113,7 +130,11 @@ def cold(path: Path, open_store: Callable[[Path], Handle], rounds: int, **keys: 
                 costs[kind].append(looking)
     known = [part for part in remaining if part is not None]
     most = max(known) if len(known) == len(remaining) else None
-    out: dict[str, Any] = {"dropped": most is not None and most <= DROPPED, "resident": most}
+    out: dict[str, Any] = {
+        "dropped": most is not None and most <= DROPPED,
+        "resident": most,
+        "read_ahead_kb": read_ahead(path),
+    }
     if not out["dropped"]:
         out["note"] = "pages were not dropped, or the system does not say: these are not cold figures"
     for kind, runs in costs.items():

@@ -22,12 +22,15 @@ from .subject import check
 from .workload import distinct_words
 
 KEYS = IntegerKeys("<u8")
-POINTS = (*PRESETS, "brute:5:5", "brute:8:100", "rotation:5:5", "rotation:12:500")  # in all, the table of the README
+POINTS = (
+    "brute:5:5", "brute:8:100", "rotation:5:5", "rotation:8:100", "rotation:11:7", "rotation:12:500",
+)  # fmt: skip
 
 
 def add_command(commands: Any) -> None:
     parser = commands.add_parser("mphf", help=str(__doc__).split(": ", 1)[1])
-    parser.add_argument("points", nargs="*", default=POINTS, help="PRESET or METHOD:LEAF:BUCKET (default: %(default)s)")
+    which = "PRESET or METHOD:LEAF:BUCKET (default: all presets and some more)"
+    parser.add_argument("points", nargs="*", default=default_points(), help=which)
     parser.add_argument("--keys", type=int, default=1_000_000)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--repeats", type=int, default=5)
@@ -43,6 +46,12 @@ def run(arguments: argparse.Namespace) -> None:
         result = bench(point, options, arguments.keys, arguments.repeats, arguments.seed)
         version = record.version("mphfstore")
         record.emit({"benchmark": "mphf", **result, **about, "version": version, **record.environment()})
+
+
+def default_points() -> list[str]:
+    """The presets, and those of POINTS that are none."""
+    presets = [options_of(preset, 1) for preset in PRESETS]
+    return [*PRESETS, *(point for point in POINTS if options_of(point, 1) not in presets)]
 
 
 def options_of(point: str, threads: int) -> Options:

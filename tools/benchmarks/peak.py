@@ -20,7 +20,8 @@ from .workload import WORKLOADS
 
 def peak_of_build(benchmark: str, subject: str, keys: int, seed: int, threads: int, bits: int = 0) -> dict[str, Any]:
     """`build_peak_bytes`: the most that the process had in memory while it built, less what it had before, with
-    interpreter and input: `build_before_bytes`. Pages of files that it maps count."""
+    interpreter and input: `build_before_bytes`. Pages of files that it maps count;
+    what fits into memory that was free in there does not."""
     arguments = [benchmark, subject, *map(str, (keys, seed, threads, bits))]
     environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
     command = [sys.executable, "-m", "benchmarks.peak", *arguments]
