@@ -65,7 +65,7 @@ def functions() -> dict[str, dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def stores() -> dict[str, dict[str, Any]]:
-    return bench("store", "--cold-rounds", 1, "--sample", 500)
+    return bench("store", "--cold-lookups", 2, "--sample", 500)
 
 
 @pytest.fixture(scope="module")

@@ -157,7 +157,7 @@ def scale(log: bool) -> str:
 
 
 def text(value: float, cut: bool) -> str:
-    return (f"{value:.0f}" if value >= 100 else f"{value:.3g}") + (" (bar cut off)" if cut else "")
+    return (f"{value:.0f}" if value >= 100 else f"{value:.3g}") + (" …" if cut else "")
 
 
 def draw_bars(records: Sequence[Record], bars: Sequence[tuple[str, tuple[str, ...]]], title: str) -> Any:
@@ -181,7 +181,8 @@ def draw_bars(records: Sequence[Record], bars: Sequence[tuple[str, tuple[str, ..
     panels.flat[3].set_yticks(range(len(names)), names, fontsize=8)
     panels.flat[0].invert_yaxis()
     absent = ", ".join(one["subject"] for one in records if "skipped" in one)
-    figure.suptitle(title + (f"\nnot measured: {absent}" if absent else ""), fontsize=10)
+    note = "\n… a bar that is cut off" + (f"; not measured: {absent}" if absent else "")
+    figure.suptitle(title + note, fontsize=10)
     return figure
 
 

@@ -8,7 +8,7 @@ import os
 import resource
 import statistics
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -29,12 +29,13 @@ def files_of(path: Path) -> list[Path]:
 
 
 def drop(files: Sequence[Path]) -> float | None:
-    """Writes them back and asks for their pages to be dropped, which works unless a process has them mapped. The part
-    that is still in memory; None if the system has no such call or does not say."""
+    """Writes them back and asks for their pages to be dropped. The part that is still in memory, as where the file
+    system ignores that; None if the system has no such call or does not say."""
     if not hasattr(os, "posix_fadvise"):
         return None
     remaining = None
     for _ in range(ATTEMPTS):
+        _let_go(files)
         for file in files:
             descriptor = os.open(file, os.O_RDONLY)
             try:
@@ -47,6 +48,22 @@ def drop(files: Sequence[Path]) -> float | None:
             break
         time.sleep(0.02)  # pages that are being read ahead cannot be dropped yet
     return remaining
+
+
+def _let_go(files: Sequence[Path]) -> None:
+    """Takes the pages of these files out of this process's mappings, for pages that are mapped are not dropped. They
+    fault in again when they are touched. Linux only."""
+    names = {str(file) for file in files}
+    try:
+        lines = Path("/proc/self/maps").read_text().splitlines()
+    except OSError:
+        return
+    madvise = ctypes.CDLL(None).madvise
+    for line in lines:
+        span, permissions, *rest = line.split(maxsplit=5)
+        if rest[-1] in names and "w" not in permissions:  # a page that was written may have no other copy
+            begin, end = (int(address, 16) for address in span.split("-"))
+            madvise(ctypes.c_void_p(begin), ctypes.c_size_t(end - begin), ctypes.c_int(mmap.MADV_DONTNEED))
 
 
 def resident(files: Sequence[Path]) -> float | None:
@@ -109,49 +126,45 @@ def _cost(work: Callable[[], T]) -> tuple[T, Cost]:
     return result, Cost(us, faults, None if read is None or read_now is None else read_now - read)
 
 
-def cold(path: Path, open_store: Callable[[Path], Handle], rounds: int, **keys: Sequence[Any]) -> dict[str, Any]:
-    """Every round drops the pages, opens the store and looks up a few of the keys: few, because the system reads
-    ahead around each, and after some hundred there is nothing cold left in a small file.
+def cold(
+    path: Path, open_store: Callable[[Path], Handle], warm: Any, kinds: Mapping[str, Sequence[Any]]
+) -> dict[str, Any]:
+    """The cost of opening a store of which nothing is cached, and of one look-up in it: every look-up has the pages
+    dropped for it, because the system reads ahead, and after a few there might be nothing cold left.
 
-    keys: for each kind, as "hit", those of all rounds and one more, which is not counted: it faults in the code."""
-    files, remaining = files_of(path), []
+    warm: a key that is looked up first, so that memory is allocated and code faulted in. kinds: the keys of each kind,
+    as "hit"."""
+    files = files_of(path)
+    remaining: list[float | None] = []
     costs: dict[str, list[Cost]] = {"open": []}
-    for kind, all_keys in keys.items():
-        per_round = len(all_keys) // (rounds + 1)
+    open_store(path).close()  # faults in the code of opening
+    for kind, keys in kinds.items():
         costs[kind] = []
-        for begin in range(0, (rounds + 1) * per_round, per_round):
+        for key in keys:
             remaining.append(drop(files))
             handle, opening = _cost(partial(open_store, path))
-            _, looking = _cost(partial(_each, handle.get, all_keys[begin : begin + per_round]))
+            handle.get(warm)
+            remaining.append(drop(files))
+            _, looking = _cost(partial(handle.get, key))
             handle.close()
-            del handle  # a mapping that is kept would keep its pages
-            if begin:
-                costs["open"].append(opening)
-                costs[kind].append(looking)
+            costs["open"].append(opening)
+            costs[kind].append(looking)
     known = [part for part in remaining if part is not None]
     most = max(known) if len(known) == len(remaining) else None
-    out: dict[str, Any] = {
-        "dropped": most is not None and most <= DROPPED,
-        "resident": most,
-        "read_ahead_kb": read_ahead(path),
-    }
+    out: dict[str, Any] = {"dropped": most is not None and most <= DROPPED, "resident": most}
+    out["read_ahead_kb"] = read_ahead(path)
     if not out["dropped"]:
         out["note"] = "pages were not dropped, or the system does not say: these are not cold figures"
     for kind, runs in costs.items():
-        out |= _summary(kind, runs, 1 if kind == "open" else per_round)
+        out |= _summary(kind, runs)
     return out
 
 
-def _each(get: Callable[[Any], Any], keys: Sequence[Any]) -> None:
-    for key in keys:
-        get(key)
-
-
-def _summary(kind: str, runs: Sequence[Cost], count: int) -> dict[str, float | None]:
-    """Per look-up: the median time of the rounds, the mean of faults and bytes."""
+def _summary(kind: str, runs: Sequence[Cost]) -> dict[str, float | None]:
+    """The median time, the mean of faults and bytes."""
     read = [run.read_bytes for run in runs if run.read_bytes is not None]
     return {
-        f"{kind}_us": round(statistics.median(run.us for run in runs) / count, 2),
-        f"{kind}_faults": round(statistics.fmean(run.faults for run in runs) / count, 3),
-        f"{kind}_read_bytes": round(statistics.fmean(read) / count) if len(read) == len(runs) else None,
+        f"{kind}_us": round(statistics.median(run.us for run in runs), 1),
+        f"{kind}_faults": round(statistics.fmean(run.faults for run in runs), 2),
+        f"{kind}_read_bytes": round(statistics.fmean(read)) if len(read) == len(runs) else None,
     }

@@ -36,8 +36,7 @@ def add_command(commands: Any) -> None:
     parser = commands.add_parser("store", help=str(__doc__).split(": ", 1)[1])
     add_options(parser)
     parser.add_argument("--sample", type=int, default=100_000, help="look-ups timed one by one (default: %(default)s)")
-    parser.add_argument("--cold-rounds", type=int, default=20, help="0: no cold look-ups (default: %(default)s)")
-    parser.add_argument("--cold-lookups", type=int, default=10, help="in every round (default: %(default)s)")
+    parser.add_argument("--cold-lookups", type=int, default=50, help="of hits, and of misses (default: %(default)s)")
     parser.add_argument("--directory", help="where files are made (default: that for temporary files)")
     parser.set_defaults(run=run)
 
@@ -60,16 +59,16 @@ class StoreRun:
             self._fields |= {"file_bytes": size, "file_bits_per_key": round(8 * size / len(work.keys), 3)}
         self._fields |= self.subject.details(self._path)
 
-    def look_up_cold(self, work: StoreWorkload, rounds: int, per_round: int, seed: int) -> None:
-        rounds = min(rounds, len(work.keys) - 1)
-        if not self.subject.persistent or rounds < 1:
+    def look_up_cold(self, work: StoreWorkload, count: int, seed: int) -> None:
+        if not self.subject.persistent or count == 0:
             return
-        rng, count = np.random.default_rng(seed), (rounds + 1) * per_round
+        rng = np.random.default_rng(seed)
         hits, misses = (
-            self.subject.prepare([keys[i] for i in rng.permutation(len(keys))[:count].tolist()])
+            self.subject.prepare([keys[i] for i in rng.permutation(len(keys))[: count + 1].tolist()])
             for keys in (work.keys, work.absent)
         )
-        self._fields["cold"] = cold(self._path, self.subject.open, rounds, hit=hits, miss=misses)
+        kinds = {"hit": hits[1:], "miss": misses[1:]}
+        self._fields["cold"] = cold(self._path, self.subject.open, hits[0], kinds)
 
     def open(self, work: StoreWorkload) -> None:
         """Opens the store for all look-ups that follow, and checks it."""
@@ -89,8 +88,9 @@ class StoreRun:
             check(np.array_equal(numbers, work.expected), f"{self.subject.name}: {name} gives other values")
 
     def look_up(self, work: StoreWorkload) -> None:
-        """Looks up every key once in every way."""
+        """Looks up every key once in every way, and once before: the last subject has filled the caches."""
         run, count, handle = self._timings.run, len(self._hits), self._handle
+        call_each(handle.get, self._hits)
         run("get_hit", count, lambda: call_each(handle.get, self._hits))
         run("get_miss", count, lambda: call_each(handle.get, self._misses))
         if handle.mapping is not None:
@@ -125,7 +125,7 @@ def run(arguments: argparse.Namespace) -> None:
         for number in range(arguments.repeats):
             benchmark.step(runs, f"build {number + 1}", lambda one: one.build(work))
         benchmark.step(runs, "size", lambda one: one.weigh(work))
-        cold_options = arguments.cold_rounds, arguments.cold_lookups, arguments.seed
+        cold_options = arguments.cold_lookups, arguments.seed
         benchmark.step(runs, "cold look-ups", lambda one: one.look_up_cold(work, *cold_options))
         benchmark.step(runs, "opening", lambda one: one.open(work))
         for number in range(arguments.repeats):
