@@ -3,7 +3,6 @@ given what favours it (sorted bulk loads, compaction, read-only opening, no lock
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -147,9 +146,13 @@ class Sqlite(Store):
     lookup = "connection.execute(select, (key,)).fetchone()"
 
     def version(self) -> str:
+        import sqlite3
+
         return sqlite3.sqlite_version
 
     def build(self, work: Any, path: Path) -> None:
+        import sqlite3
+
         path.unlink(missing_ok=True)
         connection = sqlite3.connect(path)
         connection.execute("CREATE TABLE records (key BLOB PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID")
@@ -158,6 +161,8 @@ class Sqlite(Store):
         connection.close()
 
     def open(self, path: Path) -> Handle:
+        import sqlite3
+
         connection = sqlite3.connect(f"{path.as_uri()}?mode=ro&immutable=1", uri=True)
         connection.execute(f"PRAGMA mmap_size = {path.stat().st_size}")
         execute = connection.execute
