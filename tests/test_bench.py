@@ -140,12 +140,17 @@ def test_every_filter_is_measured_or_skipped_with_a_reason(filters: dict[str, di
     assert done["set"]["false_positive_rate"] == 0
 
 
-def test_a_peer_without_its_package_is_skipped(tmp_path: Path) -> None:
+def test_a_peer_without_its_package_is_skipped() -> None:
     absent = [name for name in ("cdbx", "rocksdict") if importlib.util.find_spec(name) is None]
     if not absent:
         pytest.skip("all are installed")
     record = bench("store", "--subjects", *absent)[absent[0]]
     assert "No module named" in record["skipped"]
+
+
+def test_queries_may_be_objects_of_their_own() -> None:
+    record = bench("store", "--queries", "fresh", "--subjects", "dict", "lmdb")["dict"]
+    assert record["queries"] == "fresh" and "batch_list_ns" in record
 
 
 def test_a_subject_runs_under_another_interpreter() -> None:

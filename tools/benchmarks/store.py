@@ -35,6 +35,8 @@ RATIOS = {
 def add_command(commands: Any) -> None:
     parser = commands.add_parser("store", help=str(__doc__).split(": ", 1)[1])
     add_options(parser)
+    which = "the stored keys' objects, or objects of their own (default: %(default)s)"
+    parser.add_argument("--queries", choices=("same", "fresh"), default="same", help=which)
     parser.add_argument("--sample", type=int, default=100_000, help="look-ups timed one by one (default: %(default)s)")
     parser.add_argument("--cold-lookups", type=int, default=50, help="of hits, and of misses (default: %(default)s)")
     parser.add_argument("--directory", help="where files are made (default: that for temporary files)")
@@ -116,7 +118,7 @@ def _batch(name: str, work: StoreWorkload) -> Any:
 
 def run(arguments: argparse.Namespace) -> None:
     benchmark = Benchmark("store", arguments)
-    work = StoreWorkload.make(arguments.keys, arguments.seed)
+    work = StoreWorkload.make(arguments.keys, arguments.seed, arguments.queries == "fresh")
     with tempfile.TemporaryDirectory(dir=arguments.directory) as folder:
         runs = benchmark.start(
             lambda subject: StoreRun(subject, Path(folder).resolve() / subject.name.replace(" ", "-"))
@@ -136,7 +138,7 @@ def run(arguments: argparse.Namespace) -> None:
     for one in runs:
         if one.subject.ours:
             benchmark.records[one.subject.name]["ratios"] = _ratios(one.subject.name, benchmark.records)
-    benchmark.emit(overhead)
+    benchmark.emit({"queries": arguments.queries, **overhead})
 
 
 def _ratios(name: str, records: dict[str, Record]) -> Record:

@@ -31,9 +31,9 @@ class StoreWorkload:
     """Keys of 16 random hex characters with values of 8 random bytes; queries for all of them in another order, and
     as many absent keys.
 
-    `queries` are the very objects of `keys`, the cheapest case for a dict: it need not compare them, and has their
-    hashes. A store that reads the bytes pays a cache miss for each of them, as with any list of keys that were not
-    made a moment ago."""
+    `queries` are the very objects of `keys`, scattered in memory: a dict need not compare their bytes, everybody else
+    pays a cache miss for each. Or, if `fresh`, objects of their own, one behind the other, as of keys that were read a
+    moment ago: then the dict is slower and everybody else faster."""
 
     keys: list[bytes]
     values: list[bytes]
@@ -44,14 +44,14 @@ class StoreWorkload:
     absent: list[bytes]
 
     @classmethod
-    def make(cls, count: int, seed: int) -> StoreWorkload:
+    def make(cls, count: int, seed: int, fresh: bool = False) -> StoreWorkload:
         rng = np.random.default_rng(seed)
         words = distinct_words(2 * count, rng)
         numbers = rng.integers(0, (1 << 64) - 1, count, np.uint64)  # the greatest word means absent to fastconstmap
         data = numbers.astype("<u8").tobytes()
         keys, values = hex_keys(words[:count]), [data[at : at + 8] for at in range(0, len(data), 8)]
         order = rng.permutation(count)
-        queries = [keys[i] for i in order.tolist()]
+        queries = hex_keys(words[:count][order]) if fresh else [keys[i] for i in order.tolist()]
         absent = hex_keys(words[count:])
         return cls(keys, values, numbers, queries, fixed_width(queries), numbers[order], absent)
 
