@@ -61,11 +61,11 @@ class Preset:
 
 # Found by tools/sweep.py; README shows what they measure.
 PRESETS = {
-    "quick": Preset(10, 100, Chain((4, 3, 4), 205, 256, 4), (6, 40)),
-    "fast": Preset(13, 80, Chain((8, 4, 4), 150, 150, 4), (11, 7)),
-    "balanced": Preset(10, 100, Chain((4, 3, 4), 128, 200, 4), (8, 100)),
-    "compact": Preset(11, 2000, Chain((4, 4, 4), 77, 128, 5), (12, 500)),
-    "smallest": Preset(14, 2000, Chain((6, 4, 4), 51, 77, 5), (14, 2000)),
+    "quick": Preset(9, 100, Chain((4, 3, 4), 200, 256, 4), (6, 40)),
+    "fast": Preset(14, 80, Chain((8, 4, 4), 150, 220, 4), (11, 7)),
+    "balanced": Preset(12, 160, Chain((5, 3, 4), 150, 220, 4), (8, 100)),
+    "compact": Preset(12, 1000, Chain((6, 4, 4), 90, 150, 6), (12, 500)),
+    "smallest": Preset(12, 2000, Chain((6, 4, 4), 31, 38, 8), (14, 2000)),
 }
 
 

@@ -17,11 +17,11 @@ enum { SMALL_LEAF, LEAF_OF_EIGHT, LEAF_OF_SIXTEEN, HALVES, PARTS };
 
 typedef struct {
     u32 below; /* T(unit): bits of the subtree of any part but the last, in 1/256 */
-    u16 width; /* W: bits of the node's own number, in 1/256 */
-    u16 unit;  /* keys in any part but the last; 1 in a leaf, whose parts are its positions: so vectors need not tell them apart */
     u16 scale; /* part = 16 hash bits * scale >> 27; 0 where there are two parts: then */
     u16 limit; /* the hash bits above it are in the second part; 65 535 elsewhere */
+    u16 unit;  /* keys in any part but the last; 1 in a leaf, whose parts are its positions: so vectors need not tell them apart */
     u16 rest;  /* keys in the last part */
+    u16 width; /* W: bits of the node's own number, in 1/256 */
     u8 last;   /* number of the last part */
     u8 kind;   /* lower half; log2 of the number of classes in the upper half */
 } chain_link;
@@ -88,8 +88,7 @@ FN chain_answer chain_ask(const chains *t, const chain_walk *k, u32 root)
     u64 window = load64(t->bits + ((begin + 32) >> 3)) >> (begin & 7); /* 32 bits before the number, and the number */
     u32 salt = (u32)window >> (since < 32 ? 32 - since : 0);           /* since > 0: there is a root salt */
     u32 number = (u32)(window >> 32) & ((1u << width) - 1);
-    u64 fields; /* of all classes at once: loaded before the class is known */
-    memcpy(&fields, t->fields + FIELD_AT(v->kind, width, 0), sizeof fields);
+    u64 fields = load64((GLOBAL const u8 *)(t->fields + FIELD_AT(v->kind, width, 0))); /* of all classes: before the key's is known */
     u32 word = chain_word(k->lo, root ? root : salt);
     u32 field = (u32)(fields >> 16 * chain_class(word, v->kind >> 4)), turn = FIELD_TURN(field);
     u32 seed = number >> FIELD_SHIFT(field) & ((1u << FIELD_WIDTH(field)) - 1);

@@ -106,21 +106,18 @@ static inline void put(u32 *to, vec v) { memcpy(to, &v, sizeof v); }
 
 static inline vec ones_below(vec bits) { return ~shift_left(broadcast(~0u), bits); }
 
-/* From node to child for LANES walks from `i` on. */
-static inline void chain_step_lanes(const mphf_reader *r, chain_walks *k, u32 i, bool root)
+/* chain_ask for LANES walks from `i` on; `width_last_kind` of their links. Returns the hash bits. */
+static inline vec chain_ask_lanes(const mphf_reader *r, const chain_walks *k, u32 i, vec at, vec width_last_kind, bool root, vec *turn)
 {
     const chains *t = &r->chains;
-    const u8 *links = (const u8 *)t->links;
-    vec m = load(k->m + i), at = load(k->at + i), link = m << 4;
-    vec below = gather(links, link), width_unit = gather(links + 4, link), scale_limit = gather(links + 8, link), rest_last_kind = gather(links + 12, link);
-    vec since = at >> 8, end = at + (width_unit & 0xFFFF), width = (end >> 8) - since, unit = width_unit >> 16;
-    vec bit = load(k->shift + i) + since, byte = load(k->byte + i) + (bit >> 3);
-    vec shift = bit & 7, first = gather(t->bits + 4, byte), second = gather(t->bits + 8, byte);
+    vec since = at >> 8, width = ((at + (width_last_kind & 0xFFFF)) >> 8) - since, kind = width_last_kind >> 24;
+    vec bit = load(k->shift + i) + since, byte = load(k->byte + i) + (bit >> 3), shift = bit & 7;
+    vec first = gather(t->bits + 4, byte), second = gather(t->bits + 8, byte);
     vec salt = (first >> shift | shift_left(second, 32 - shift)) >> ((32 - since) & (vec)(since < 32));
     vec number = second >> shift & ones_below(width);
     if (root) { /* salts that stand in the side table: of one bucket in thousands */
         vec all = broadcast((1u << r->root_bits) - 1);
-        for (u32 lanes = lanes_set((vec)(salt == all) & (vec)(m > 1)); lanes; lanes &= lanes - 1) {
+        for (u32 lanes = lanes_set((vec)(salt == all) & (vec)(load(k->m + i) > 1)); lanes; lanes &= lanes - 1) {
             u32 lane = (u32)__builtin_ctz(lanes);
             u64 side = chain_directory_salt(&r->lines, k->bucket[i + lane]);
             salt[lane] = side ? (u32)side : salt[lane];
@@ -128,17 +125,37 @@ static inline void chain_step_lanes(const mphf_reader *r, chain_walks *k, u32 i,
     }
     vec word = CHAIN_MIX(load(k->low + i) ^ salt * SALT_LOW, load(k->high + i) ^ salt * SALT_HIGH);
     word = CHAIN_FINISH(word);
-    vec kind = rest_last_kind >> 24, class = (word & 0xFFFF) >> (16 - (kind >> 4));
-    vec field = gather((const u8 *)t->fields, FIELD_AT(kind, width, class) << 1), turn = FIELD_TURN(field);
+    vec class = (word & 0xFFFF) >> (16 - (kind >> 4));
+    vec field = gather((const u8 *)t->fields, FIELD_AT(kind, width, class) << 1), bits = FIELD_TURN(field);
     vec seed = number >> FIELD_SHIFT(field) & ones_below(FIELD_WIDTH(field));
-    vec hash = (word >> 16) * gather((const u8 *)t->multiplier, seed << 1) & 0xFFFF;
-    vec part = (hash * (scale_limit & 0xFFFF) >> 27) - (vec)((signed_vec)hash > (signed_vec)(scale_limit >> 16));
-    part += number >> (width - turn) & ones_below(turn);
-    vec last = rest_last_kind >> 16 & 0xFF;
+    *turn = number >> (width - bits) & ones_below(bits);
+    return (word >> 16) * gather((const u8 *)t->multiplier, seed << 1) & 0xFFFF;
+}
+
+/* From node to child, in leaves to the position. */
+static inline void chain_step_lanes(const mphf_reader *r, chain_walks *k, u32 i, bool root)
+{
+    const u8 *links = (const u8 *)r->chains.links;
+    vec at = load(k->at + i), link = load(k->m + i) << 4, turn;
+    vec width_last_kind = gather(links + 12, link), unit_rest = gather(links + 8, link);
+    vec scale_limit = gather(links + 4, link), below = gather(links, link);
+    vec hash = chain_ask_lanes(r, k, i, at, width_last_kind, root, &turn);
+    vec part = (hash * (scale_limit & 0xFFFF) >> 27) - (vec)((signed_vec)hash > (signed_vec)(scale_limit >> 16)) + turn;
+    vec last = width_last_kind >> 16 & 0xFF, unit = unit_rest & 0xFFFF;
     part -= (last + 1) & (vec)((signed_vec)part > (signed_vec)last);
     put(k->before + i, load(k->before + i) + part * unit);
-    put(k->at + i, end + part * below);
-    put(k->m + i, unit + (((rest_last_kind & 0xFFFF) - unit) & (vec)(part == last)));
+    put(k->at + i, at + (width_last_kind & 0xFFFF) + part * below);
+    put(k->m + i, unit + (((unit_rest >> 16) - unit) & (vec)(part == last)));
+}
+
+/* The last step, where all walks have come to leaves or lone keys: five gathers instead of eight. */
+static inline void chain_leaf_lanes(const mphf_reader *r, chain_walks *k, u32 i)
+{
+    vec m = load(k->m + i), turn;
+    vec hash = chain_ask_lanes(r, k, i, load(k->at + i), gather((const u8 *)r->chains.links + 12, m << 4), false, &turn);
+    vec position = (hash * m >> 16) + turn;
+    position -= m & ~(vec)((signed_vec)position < (signed_vec)m);
+    put(k->before + i, load(k->before + i) + position);
 }
 
 static bool chain_group_lanes(const mphf_reader *r, const hash128 *h, u32 size, int64_t *out, u64 *empty)
@@ -161,19 +178,22 @@ static bool chain_group_lanes(const mphf_reader *r, const hash128 *h, u32 size, 
         *empty |= (u64)!p.size << i;
     }
     for (u32 i = size; i % LANES; i++) { /* fill up the last vector with walks that have arrived */
-        k.low[i] = k.high[i] = k.byte[i] = k.shift[i] = k.at[i] = k.m[i] = k.before[i] = 0;
+        k.low[i] = k.high[i] = k.byte[i] = k.shift[i] = k.m[i] = k.before[i] = 0;
+        k.at[i] = BIT;
     }
     for (u32 i = 0; i < size; i += LANES)
         chain_step_lanes(r, &k, i, true);
-    for (bool moved = true; moved;) {
-        moved = false;
+    for (u32 on = size; on;) { /* vectors with a splitting still to pass */
+        on = 0;
         for (u32 i = 0; i < size; i += LANES) {
-            if (!lanes_set((vec)(load(k.m + i) > 1)))
+            if (!lanes_set((vec)((signed_vec)load(k.m + i) > (signed_vec)broadcast(r->leaf))))
                 continue;
-            moved = true;
             chain_step_lanes(r, &k, i, false);
+            on++;
         }
     }
+    for (u32 i = 0; i < size; i += LANES)
+        chain_leaf_lanes(r, &k, i);
     for (u32 i = 0; i < size; i++)
         out[i] = (int64_t)chain_index(r, k.first[i], k.before[i]);
     return true;

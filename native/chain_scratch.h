@@ -27,7 +27,6 @@ typedef struct chain_scratch {
     u16 *order;       /* ids in the order of the keys' positions */
     u16 sums[4][CHAIN_SEEDS + CHAIN_LANES];
     u16 low[CHAIN_HALF + CHAIN_LANES], high[CHAIN_HALF + CHAIN_LANES];
-    u16 turned[CHAIN_SEEDS * CHAIN_LONGEST_LEAF + CHAIN_LANES]; /* every mask of class 1 once per rotation */
     u16 seeds[2][CHAIN_SEEDS + CHAIN_LANES];
     u8 closing[256 * 16]; /* for every set of eight lanes the byte shuffle that closes them up */
     u64 seen[65536 / 64]; /* a set of 16-bit sums, empty between uses */

@@ -37,10 +37,9 @@ static inline short_vec short_load(const u16 *from)
 
 static inline short_vec short_lane_numbers(void)
 {
-    short_vec v;
-    for (u32 i = 0; i < SHORTS; i++)
-        v[i] = (u16)i;
-    return v;
+    static const u16 numbers[CHAIN_LANES] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
+                                             16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
+    return short_load(numbers);
 }
 
 /* 2^v of every lane, v < 16. */
@@ -187,9 +186,6 @@ static void large_leaf(const chain_search *s, chain_node *n)
         class_masks(s, c->runs + c->stride, counts >> 16 & 0xFFFF, seeds1, &second);
     }
     u32 copies = second.count * turns;
-    for (u32 i = 0; i < second.count; i++)
-        for (u32 turn = 0; turn < turns; turn += SHORTS) /* up to a vector too many, overwritten by the next */
-            short_store(c->turned + i * turns + turn, short_broadcast(second.masks[i]));
     short_vec up[2], down[2]; /* of turns 0 ... 15 */
     for (u32 i = 0; i < 2; i++) {
         short_vec turn = (short_lane_numbers() + (u16)(i * SHORTS)) & (u16)(turns - 1);
@@ -198,8 +194,13 @@ static void large_leaf(const chain_search *s, chain_node *n)
     }
     for (u32 i = 0; i < copies; i += SHORTS) {
         u32 k = i / SHORTS & (turns > SHORTS);
-        short_vec mask = short_load(c->turned + i);
+        short_vec mask = spread(second.masks + (i >> turn_log2), turn_log2);
         short_vec wanted = ((mask * up[k] | high_product(mask, down[k])) & full) ^ full;
+        short_vec any = short_broadcast(0);
+        for (u32 a = 0; a < first.count; a++)
+            any |= (short_vec)(wanted == short_broadcast(first.masks[a]));
+        if (!first_lanes(shorts_set(any), copies - i))
+            continue;
         for (u32 a = 0; a < first.count; a++) {
             u64 hits = first_lanes(shorts_set((short_vec)(wanted == short_broadcast(first.masks[a]))), copies - i);
             for (; hits; hits &= hits - 1) {

@@ -44,6 +44,16 @@ static inline u32 close_up(u16 *to, short_vec v, u64 lanes, const u8 *closing)
     return count + popcount64(high);
 }
 
+/* Lane i is from[i >> by]. */
+static inline short_vec spread(const u16 *from, u32 by)
+{
+    const short_vec lanes = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    if (by == 0)
+        return (short_vec)_mm256_loadu_si256((const __m256i *)from);
+    __m256i twice = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)from));
+    return (short_vec)_mm256_shuffle_epi8(twice, (__m256i)((lanes >> by) * 0x0202 + 0x0100));
+}
+
 static inline short_vec pick(short_vec i, short_table table)
 {
     __m256i twice = _mm256_shuffle_epi8((__m256i)i, (__m256i)(short_vec){0x0000, 0x0202, 0x0404, 0x0606, 0x0808, 0x0A0A, 0x0C0C, 0x0E0E,

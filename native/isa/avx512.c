@@ -46,6 +46,13 @@ static inline u32 close_up(u16 *to, short_vec v, u64 lanes, const u8 *closing)
     return count;
 }
 
+static inline short_vec spread(const u16 *from, u32 by)
+{
+    const short_vec lanes = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
+                             16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31};
+    return (short_vec)_mm512_permutexvar_epi16((__m512i)(lanes >> by), _mm512_loadu_si512(from));
+}
+
 static inline short_vec pick(short_vec i, short_table table)
 {
     __m512i twice = _mm512_shuffle_epi8((__m512i)i, _mm512_broadcast_i32x4(_mm_setr_epi8(0, 0, 2, 2, 4, 4, 6, 6, 8, 8, 10, 10, 12, 12, 14, 14)));

@@ -52,6 +52,15 @@ static inline u32 close_up(u16 *to, short_vec v, u64 lanes, const u8 *closing)
     return count;
 }
 
+/* Lane i is from[i >> by]. */
+static inline short_vec spread(const u16 *from, u32 by)
+{
+    short_vec v;
+    for (u32 i = 0; i < SHORTS; i++)
+        v[i] = from[i >> by];
+    return v;
+}
+
 static inline short_vec pick(short_vec i, short_table table)
 {
     uint16x8_t twice = vorrq_u16((uint16x8_t)i, vshlq_n_u16((uint16x8_t)i, 8));
