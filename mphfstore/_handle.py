@@ -115,6 +115,14 @@ class Handle(Attached):
     def __exit__(self, *error: object) -> None:
         self.close()
 
+    def __copy__(self: H) -> H:
+        copy = type(self).__new__(type(self))
+        copy.__dict__.update(self.__dict__)
+        opened = self._opened
+        if opened is not None:
+            copy._attach(opened)
+        return copy
+
     def __repr__(self) -> str:
         state = "closed " if self._opened is None else ""
         return (

@@ -119,11 +119,15 @@ class BytesKeys:
 
     def one(self, key: object) -> bytes:
         """Raises TypeError for anything else, UnicodeEncodeError for a lone surrogate."""
-        # What they contain, whatever a subclass says of it.
+        if type(key) is bytes:
+            return key
+        # What others contain, whatever a subclass says of it.
         if isinstance(key, str):
             return str.encode(key)
-        if isinstance(key, bytes | bytearray | memoryview):
-            return key if type(key) is bytes else memoryview(key).tobytes()
+        if isinstance(key, bytes):
+            return bytes.__getitem__(key, slice(None))
+        if isinstance(key, bytearray | memoryview):
+            return memoryview(key).tobytes()
         raise TypeError(f"a key of this store is bytes or str, not {type(key).__name__}")
 
     def decode(self, raw: bytes) -> bytes:

@@ -65,9 +65,7 @@ class ArrayColumn:
         return len(self._array)
 
     def place(self, order: NDArray[np.uint64]) -> Placed:
-        width, all_rows = self._array.dtype.itemsize, flat(self._array)
-        rows = (gather(all_rows, ids, len(ids) * width, width=width) for ids in _chunks(order))
-        return Placed(dtype_to_descr(self._array.dtype), width, {Section.VALUES: (len(order) * width, rows)})
+        return _rows(dtype_to_descr(self._array.dtype), flat(self._array), self._array.dtype.itemsize, order)
 
 
 class BytesColumn:
@@ -85,7 +83,10 @@ class BytesColumn:
         return len(self._offsets) - 1
 
     def place(self, order: NDArray[np.uint64]) -> Placed:
-        offsets = offsets_of(np.diff(self._offsets)[order])
+        lengths = np.diff(self._offsets)
+        if len(lengths) and lengths.min() == lengths.max() <= MAX_WIDTH:
+            return _rows("bytes", self._blob, int(lengths[0]), order)
+        offsets = offsets_of(lengths[order])
         size = int(offsets[-1])
         bounds = range(0, len(order) + 1, CHUNK)
         sizes = [int(offsets[min(i + CHUNK, len(order))] - offsets[i]) for i in bounds]
@@ -107,6 +108,12 @@ def concatenate(columns: list[Any], kind: Any) -> Column:
     if kind is None:
         return NoColumn(sum(map(len, columns)))
     return (BytesColumn if is_bytes(kind) else ArrayColumn).concatenate(columns, kind)
+
+
+def _rows(values: Any, rows: NDArray[np.uint8], width: int, order: NDArray[np.uint64]) -> Placed:
+    """Values that are `rows` of one width."""
+    chunks = (gather(rows, ids, len(ids) * width, width=width) for ids in _chunks(order))
+    return Placed(values, width, {Section.VALUES: (len(order) * width, chunks)})
 
 
 def _chunks(order: NDArray[np.uint64]) -> Iterator[NDArray[np.uint64]]:
