@@ -28,7 +28,7 @@ typedef struct {
 } key_kind;
 
 typedef struct {
-    const char *data;
+    char *data; /* read only */
     Py_ssize_t length;
     uint64_t word;  /* what `data` points to if the key is an integer */
     PyObject *held; /* what it points into if `one` made it, else NULL */
@@ -79,7 +79,7 @@ static bool convert(const key_kind *kind, PyObject *key, key_bytes *bytes)
     Py_INCREF(key); /* a list may lose it meanwhile */
     bytes->held = PyObject_CallMethod(kind->type, "one", "(O)", key);
     Py_DECREF(key);
-    if (bytes->held && PyBytes_AsStringAndSize(bytes->held, (char **)&bytes->data, &bytes->length) == 0)
+    if (bytes->held && PyBytes_AsStringAndSize(bytes->held, &bytes->data, &bytes->length) == 0)
         return true;
     Py_CLEAR(bytes->held);
     return false;
@@ -91,14 +91,14 @@ static inline bool bytes_of(const key_kind *kind, PyObject *key, key_bytes *byte
     bytes->held = NULL;
     if (kind->size) {
         if (PyLong_CheckExact(key) && integer_fits(kind, key, &bytes->word)) {
-            bytes->data = (const char *)&bytes->word;
+            bytes->data = (char *)&bytes->word;
             bytes->length = kind->size;
             return true;
         }
     } else if (PyBytes_CheckExact(key)) {
-        return PyBytes_AsStringAndSize(key, (char **)&bytes->data, &bytes->length) == 0;
+        return PyBytes_AsStringAndSize(key, &bytes->data, &bytes->length) == 0;
     } else if (kind->is_text && PyUnicode_CheckExact(key)) {
-        bytes->data = PyUnicode_AsUTF8AndSize(key, &bytes->length);
+        bytes->data = (char *)PyUnicode_AsUTF8AndSize(key, &bytes->length);
         return bytes->data != NULL;
     }
     return convert(kind, key, bytes);
@@ -519,12 +519,11 @@ static bool reserve(PyObject *array, Py_ssize_t size, Py_ssize_t more, Py_ssize_
 static bool join_into(PyObject *list, Py_ssize_t count, const key_kind *kind, PyObject *data, uint64_t *offsets)
 {
     Py_ssize_t size = 0, capacity = PyByteArray_Size(data);
-    char *out = PyByteArray_AsString(data);
     for (Py_ssize_t i = 0; i < count; i++) {
         if (i + AHEAD < count) { /* shuffled keys lie all over the memory */
-            const char *later = (const char *)PyList_GetItem(list, i + AHEAD);
-            __builtin_prefetch(later);
-            __builtin_prefetch(later + 48);
+            uintptr_t later = (uintptr_t)PyList_GetItem(list, i + AHEAD);
+            __builtin_prefetch((const void *)later);
+            __builtin_prefetch((const void *)(later + 48)); /* the end of a short key */
         }
         key_bytes bytes;
         PyObject *key = PyList_GetItem(list, i); /* checks the bounds: `one` may do anything to the list */
@@ -532,8 +531,7 @@ static bool join_into(PyObject *list, Py_ssize_t count, const key_kind *kind, Py
             return false;
         bool fits = reserve(data, size, bytes.length, &capacity);
         if (fits) {
-            out = PyByteArray_AsString(data);
-            memcpy(out + size, bytes.data, (size_t)bytes.length);
+            memcpy(PyByteArray_AsString(data) + size, bytes.data, (size_t)bytes.length);
         }
         Py_XDECREF(bytes.held);
         if (!fits)
