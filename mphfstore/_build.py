@@ -15,40 +15,57 @@ import os
 import secrets
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ._errors import BuildError, DuplicateKeyError
-from ._format import directory_words
+from ._format import chain_directory_words, chain_line, directory_words
 from ._keys import KeyBatch, KeyType
 from ._native import ffi, lib
 
 Words = NDArray[np.uint64]
 Progress = Callable[[int, int], None]
 
-METHODS = {"brute": lib.METHOD_BRUTE, "rotation": lib.METHOD_ROTATION}
+METHODS = {"brute": lib.METHOD_BRUTE, "rotation": lib.METHOD_ROTATION, "chained": lib.METHOD_CHAINED}
 PARTITION_KEYS = 16_384
 MAX_PARTITIONS_LOG2 = 16
 SEEDS = 9  # the first and eight retries
+DEFAULT_FANOUTS = (4, 4, 4)
 DUPLICATE_POLICIES = ("error", "first", "last")
 
 
 @dataclass(frozen=True)
+class Chain:
+    """Parameters of chained seeds (FORMAT.md §4): fanouts above the leaves, room per number in 1/256 bit, bits of a
+    bucket's root salt."""
+
+    fanouts: tuple[int, int, int]
+    leaf_room: int
+    split_room: int
+    root_bits: int
+
+
+@dataclass(frozen=True)
 class Preset:
-    method: str
+    """Leaf and bucket size with `chained`, the default method, and with `brute` and `rotation`."""
+
     leaf_size: int
     bucket_size: int
+    chain: Chain
+    others: tuple[int, int]
+    method: str = "chained"
 
 
+# Found by tools/sweep.py; README shows what they measure.
 PRESETS = {
-    "quick": Preset("rotation", 6, 40),
-    "fast": Preset("rotation", 11, 7),
-    "balanced": Preset("rotation", 8, 100),
-    "compact": Preset("rotation", 12, 500),
-    "smallest": Preset("rotation", 14, 2000),
+    "quick": Preset(10, 100, Chain((4, 3, 4), 205, 256, 4), (6, 40)),
+    "fast": Preset(13, 80, Chain((8, 4, 4), 150, 150, 4), (11, 7)),
+    "balanced": Preset(10, 100, Chain((4, 3, 4), 128, 200, 4), (8, 100)),
+    "compact": Preset(11, 2000, Chain((4, 4, 4), 77, 128, 5), (12, 500)),
+    "smallest": Preset(14, 2000, Chain((6, 4, 4), 51, 77, 5), (14, 2000)),
 }
 
 
@@ -59,6 +76,7 @@ class Options:
     method: str
     leaf_size: int
     bucket_size: int
+    chain: Chain  # of no account to other methods
     seed: int | None = None
     threads: int | None = None
     on_duplicate: str = "error"
@@ -67,8 +85,9 @@ class Options:
     def __post_init__(self) -> None:
         if self.method not in METHODS:
             raise ValueError(f"method is one of {', '.join(METHODS)}, not {self.method!r}")
-        if not 2 <= self.leaf_size <= lib.MPHF_LONGEST_LEAF:
-            raise ValueError(f"leaf_size is 2 to {lib.MPHF_LONGEST_LEAF}, not {self.leaf_size}")
+        longest = lib.CHAIN_LONGEST_LEAF if self.method == "chained" else lib.MPHF_LONGEST_LEAF
+        if not 2 <= self.leaf_size <= longest:
+            raise ValueError(f"leaf_size is 2 to {longest} for method {self.method!r}, not {self.leaf_size}")
         if not 1 <= self.bucket_size <= 65_535:
             raise ValueError(f"bucket_size is 1 to 65535, not {self.bucket_size}")
         if self.seed is not None and not 0 <= self.seed < 1 << 64:
@@ -91,12 +110,23 @@ class Options:
         if preset not in PRESETS:
             raise ValueError(f"preset is one of {', '.join(PRESETS)}, not {preset!r}")
         base = PRESETS[preset]
-        return cls(
-            base.method if method is None else method,
-            base.leaf_size if leaf_size is None else leaf_size,
-            base.bucket_size if bucket_size is None else bucket_size,
-            **rest,
-        )
+        method = method or base.method
+        leaf, bucket = (base.leaf_size, base.bucket_size) if method == base.method else base.others
+        chain = base.chain
+        if leaf_size is not None and leaf_size != leaf:  # the preset's fanouts are for its own leaves
+            leaf, chain = leaf_size, replace(chain, fanouts=DEFAULT_FANOUTS)
+        return cls(method, leaf, bucket if bucket_size is None else bucket_size, chain, **rest)
+
+    def parameters(self) -> Any:
+        """The native structure."""
+        p = ffi.new("mphf_parameters *")
+        p.method, p.leaf = METHODS[self.method], self.leaf_size
+        if self.method == "chained":
+            p.fanout1, p.fanout2, p.fanout3 = self.chain.fanouts
+            p.leaf_room, p.split_room, p.root_bits = self.chain.leaf_room, self.chain.split_room, self.chain.root_bits
+        else:
+            lib.mphf_default_fanouts(p)
+        return p
 
 
 @dataclass(frozen=True)
@@ -160,9 +190,7 @@ def partitions_log2(keys: int) -> int:
 
 
 def build_hashed(hi: Words, lo: Words, seed: int, options: Options) -> Index:
-    parameters = ffi.new("mphf_parameters *")
-    parameters.method, parameters.leaf = METHODS[options.method], options.leaf_size
-    lib.mphf_default_fanouts(parameters)
+    parameters = options.parameters()
     count, log2 = len(hi), partitions_log2(len(hi))
     per_partition = -(-count // (options.bucket_size << log2))
     buckets = per_partition << log2 if count else 0
@@ -171,10 +199,7 @@ def build_hashed(hi: Words, lo: Words, seed: int, options: Options) -> Index:
     lib.mphf_scatter(_words(hi), _words(lo), count, log2, *map(_words, (starts, parted_hi, parted_lo, records)))
     # Poisson sizes: eight standard deviations above the mean; larger buckets build a table of their own.
     expected = min(count, int(options.bucket_size + 8 * options.bucket_size**0.5 + 16), lib.MPHF_LARGEST_BUCKET)
-    tables = ffi.gc(lib.mphf_tables_new(parameters, expected), lib.mphf_tables_free)
-    if tables == ffi.NULL:
-        raise BuildError(f"parameters out of bounds: leaf_size {options.leaf_size}")
-
+    tables = _tables(parameters, expected)
     search_isa = isa()
 
     def build(number: int, cancel: Any) -> Any:
@@ -187,11 +212,14 @@ def build_hashed(hi: Words, lo: Words, seed: int, options: Options) -> Index:
         )  # fmt: skip
 
     with _released(_run(build, starts, options)) as partitions:
-        trees, bucket_keys, bucket_starts = _join(partitions, buckets, per_partition)
+        largest = max(p.largest for p in partitions)
+        if largest > expected:
+            tables = _tables(parameters, largest)
+        join = _join_chained if options.method == "chained" else _join
+        trees, directory = join(partitions, buckets, per_partition, tables)
         return Index(
-            parameters, options.bucket_size, seed, count, buckets, max(p.largest for p in partitions),
-            trees, directory_words(bucket_keys, bucket_starts), parted_hi, records,
-        )  # fmt: skip
+            parameters, options.bucket_size, seed, count, buckets, largest, trees, directory, parted_hi, records
+        )
 
 
 class _released:
@@ -249,8 +277,23 @@ def _check(partition: Any) -> None:
     assert partition.status == lib.STATUS_OK, partition.status
 
 
-def _join(partitions: list[Any], buckets: int, per_partition: int) -> tuple[Words, Words, Words]:
-    """The trees section, and per bucket the keys and the bits before it, with the totals as last elements."""
+def _tables(parameters: Any, largest: int) -> Any:
+    tables = ffi.gc(lib.mphf_tables_new(parameters, largest), lib.mphf_tables_free)
+    if tables == ffi.NULL:
+        raise BuildError(f"parameters out of bounds: leaf_size {parameters.leaf} with buckets of {largest} keys")
+    return tables
+
+
+def _sizes(partitions: list[Any], per_partition: int) -> NDArray[np.uint32]:
+    """Keys of every bucket."""
+    return np.concatenate(
+        [np.frombuffer(ffi.buffer(partition.sizes, 4 * per_partition), np.uint32) for partition in partitions]
+    )
+
+
+def _join(partitions: list[Any], buckets: int, per_partition: int, tables: Any) -> tuple[Words, Words]:
+    """The sections trees and directory of `brute` and `rotation`: bit strings without gaps, where they start in an
+    Elias-Fano sequence."""
     bit_count = sum(partition.bit_count for partition in partitions)
     trees = np.zeros(2 + -(-bit_count // 64), np.uint64)
     keys_before, starts = np.zeros(buckets + 1, np.uint64), np.zeros(buckets + 1, np.uint64)
@@ -258,12 +301,29 @@ def _join(partitions: list[Any], buckets: int, per_partition: int) -> tuple[Word
     for number, partition in enumerate(partitions if buckets else []):
         first, end = number * per_partition, (number + 1) * per_partition
         lib.mphf_append_bits(_words(trees[1:]), at, partition.bits, partition.bit_count)
-        keys_before[first + 1 : end + 1] = np.frombuffer(ffi.buffer(partition.sizes, 4 * per_partition), np.uint32)
         starts[first:end] = np.frombuffer(ffi.buffer(partition.starts, 8 * per_partition), np.uint64)
         starts[first:end] += np.uint64(at)
         at += partition.bit_count
     starts[-1] = at
-    return trees, np.cumsum(keys_before, dtype=np.uint64), starts
+    if buckets:
+        keys_before[1:] = np.cumsum(_sizes(partitions, per_partition), dtype=np.uint64)
+    return trees, directory_words(keys_before, starts)
+
+
+def _join_chained(partitions: list[Any], buckets: int, per_partition: int, tables: Any) -> tuple[Words, Words]:
+    """The sections trees and directory of `chained`: bit strings along a line over keys and buckets."""
+    sizes = _sizes(partitions, per_partition) if buckets else np.zeros(0, np.uint32)
+    line = chain_line(tables, sizes)
+    bit_count = lib.mphf_chain_start(line, int(sizes.sum(dtype=np.uint64)), buckets)
+    trees = np.zeros(2 + -(-bit_count // 64), np.uint64)
+    salts: list[tuple[int, int]] = []
+    keys_before = 0
+    for number, partition in enumerate(partitions if buckets else []):
+        first = number * per_partition
+        lib.mphf_chain_lay_out(line, partition, first, per_partition, keys_before, _words(trees[1:]))
+        keys_before += int(sizes[first : first + per_partition].sum(dtype=np.uint64))
+        salts += [(first + s.bucket, s.salt) for s in partition.salts[0 : partition.salt_count]]
+    return trees, chain_directory_words(line, sizes, salts)
 
 
 def _unique_records(keys: KeyBatch, key_type: KeyType, hi: Words, lo: Words, policy: str) -> Words | None:

@@ -24,7 +24,7 @@ BLOCK = 65_536
 MAX_SECTIONS = 64
 MAX_JSON = 1 << 26
 
-_HEADER = struct.Struct("<8s HHI QQ QQQ II BBBBBB H 32x 24x")
+_HEADER = struct.Struct("<8s HHI QQ QQQ II BBBBBB H BBHH 26x 24x")
 _ENTRY = struct.Struct("<II QQQ")
 _CHECKSUM_AT = 24
 
@@ -70,9 +70,21 @@ class Header:
     fanout2: int
     fingerprint_bits: int
     kind: Kind
+    fanout3: int = 0
+    root_bits: int = 0
+    leaf_room: int = 0
+    split_room: int = 0
+
+    def parameters(self) -> Any:
+        """The native structure."""
+        p = ffi.new("mphf_parameters *")
+        for name in ("method", "leaf", "fanout1", "fanout2", "fanout3", "root_bits", "leaf_room", "split_room"):
+            setattr(p, name, getattr(self, name))
+        return p
 
 
-_FIELDS = [field.name for field in fields(Header)][:-1]
+_FIELDS = [field.name for field in fields(Header)]
+_BEFORE_ZERO = _FIELDS.index("kind") + 1  # numbers of the header before its two bytes of zeros
 
 
 def _damaged(what: str) -> ChecksumError:
@@ -147,8 +159,19 @@ class Writer:
         runs = {kind: np.array(sums, "<u8").tobytes() for kind, sums in self._sums.items() if kind.is_data}
         if Section.BLOCK_SUMS in self._lengths:
             self.write(Section.BLOCK_SUMS, [runs[kind] for kind in self._lengths if kind.is_data])
+        numbers = list(asdict(self._header).values())
         header = bytearray(
-            _HEADER.pack(MAGIC, VERSION, len(self._lengths), 0, self.file_length, 0, *asdict(self._header).values(), 0)
+            _HEADER.pack(
+                MAGIC,
+                VERSION,
+                len(self._lengths),
+                0,
+                self.file_length,
+                0,
+                *numbers[:_BEFORE_ZERO],
+                0,
+                *numbers[_BEFORE_ZERO:],
+            )
         )
         for kind, length in self._lengths.items():
             total = checksum(runs[kind]) if kind.is_data else self._sums[kind][0]
@@ -224,7 +247,7 @@ def parse_header(data: memoryview) -> tuple[Header, list[tuple[int, ...]]]:
         raise FormatError("empty file" if not data else "not a file of mphfstore: other first bytes")
     if len(data) < _HEADER.size:
         raise FormatError(f"truncated: {len(data)} bytes, not even a header")
-    _, version, count, features, length, expected, *numbers, zero = _HEADER.unpack_from(data)
+    _, version, count, features, length, expected, *numbers = _HEADER.unpack_from(data)
     if version > VERSION:
         raise FormatVersionError(
             f"expected format version {VERSION} or less, got {version}: made by a newer mphfstore; upgrade to read it"
@@ -243,10 +266,11 @@ def parse_header(data: memoryview) -> tuple[Header, list[tuple[int, ...]]]:
     covered[_CHECKSUM_AT : _CHECKSUM_AT + 8] = bytes(8)
     if checksum(covered) != expected:
         raise _damaged("the header")
-    kind = numbers.pop()
-    if zero or any(covered[_HEADER.size - 56 : _HEADER.size]) or kind not in Kind._value2member_map_:
+    zero = numbers.pop(_BEFORE_ZERO)
+    values = dict(zip(_FIELDS, numbers, strict=True))
+    if zero or any(covered[_HEADER.size - 50 : _HEADER.size]) or values["kind"] not in Kind._value2member_map_:
         raise FormatError("the header makes no sense")
-    header = Header(**dict(zip(_FIELDS, numbers, strict=True)), kind=Kind(kind))
+    header = Header(**{**values, "kind": Kind(values["kind"])})
     if (
         header.largest_bucket > min(lib.MPHF_LARGEST_BUCKET, header.keys)
         or header.fingerprint_bits > 32
@@ -305,6 +329,23 @@ def directory_words(keys_before: NDArray[np.uint64], starts: NDArray[np.uint64])
     _check_memory(lib.mphf_directory_line(k, s, buckets, line))
     words = np.empty(lib.mphf_directory_words(k, s, buckets, line), np.uint64)
     _check_memory(lib.mphf_directory_build(k, s, buckets, line, ffi.from_buffer("uint64_t[]", words)))
+    return words
+
+
+def chain_line(tables: Any, sizes: NDArray[np.uint32]) -> Any:
+    """The line along which buckets of chained seeds lie: a native chain_line."""
+    line = ffi.new("chain_line *")
+    _check_memory(lib.mphf_chain_line(tables, ffi.from_buffer("uint32_t[]", sizes), len(sizes), line))
+    return line
+
+
+def chain_directory_words(line: Any, sizes: NDArray[np.uint32], salts: list[tuple[int, int]]) -> NDArray[np.uint64]:
+    """The directory section of chained seeds; `salts`: (bucket, salt) where it does not fit its field, in order."""
+    words = np.empty(lib.mphf_chain_directory_words(line, len(sizes), len(salts)), np.uint64)
+    lib.mphf_chain_directory_build(
+        line, ffi.from_buffer("uint32_t[]", sizes), len(sizes), ffi.new("root_salt[]", salts), len(salts),
+        ffi.from_buffer("uint64_t[]", words),
+    )  # fmt: skip
     return words
 
 

@@ -34,9 +34,6 @@ class Opened(Reader):
 
     def __new__(cls, file: File, keys: KeyType) -> Opened:
         header, sections = file.header, file.sections
-        parameters = ffi.new("mphf_parameters *")
-        parameters.method, parameters.leaf = header.method, header.leaf
-        parameters.fanout1, parameters.fanout2 = header.fanout1, header.fanout2
         empty = memoryview(b"")
         memory = {
             kind: ffi.from_buffer("uint8_t[]", sections.get(kind, empty))
@@ -44,7 +41,7 @@ class Opened(Reader):
         }
         status = ffi.new("int *")
         reader = lib.mphf_reader_new(
-            isa(), parameters, header.keys, header.seed, header.buckets, header.largest_bucket,
+            isa(), header.parameters(), header.keys, header.seed, header.buckets, header.largest_bucket,
             *(part for kind in list(memory)[:3] for part in (memory[kind], len(memory[kind]))),
             header.fingerprint_bits, status,
         )  # fmt: skip
@@ -156,7 +153,7 @@ class Handle(Attached):
             "method": method,
             "leaf_size": header.leaf,
             "bucket_size": header.bucket_size,
-            "fanouts": [header.fanout1, header.fanout2],
+            "fanouts": [header.fanout1, header.fanout2] + [header.fanout3] * (method == "chained"),
             "buckets": header.buckets,
             "largest_bucket": header.largest_bucket,
             "seed": header.seed,
@@ -239,6 +236,7 @@ def write(
     header = Header(
         index.keys, index.seed, index.buckets, index.largest_bucket, index.bucket_size,
         p.method, p.leaf, p.fanout1, p.fanout2, fingerprint_bits, kind,
+        p.fanout3, p.root_bits, p.leaf_room, p.split_room,
     )  # fmt: skip
     writer = Writer(target, header, {section: length for section, (length, _) in sections.items()})
     for section, (_, chunks) in sections.items():

@@ -42,6 +42,8 @@ int builder_reserve(builder *b, u64 bits)
 
 static bool allocate_scratch(builder *b, u32 largest)
 {
+    if (b->tables->parameters.method == METHOD_CHAINED)
+        return (b->chain = chain_scratch_new(b->tables, largest)) && builder_reserve(b, 1) == STATUS_OK;
     u64 keys = largest + 1u, nodes = b->tables->nodes[largest].nodes + 1u;
     b->low = malloc(keys * sizeof *b->low);
     b->high = malloc(keys * sizeof *b->high);
@@ -61,6 +63,7 @@ static void free_scratch(builder *b)
     free(b->id_parted);
     free(b->numbers);
     free(b->taus);
+    chain_scratch_free(b->chain);
 }
 
 /* Sorts lo by bucket (order[i]: the record that comes i-th) and sets sizes and the largest one. */
@@ -85,6 +88,7 @@ static int build_buckets(builder *b, mphf_partition *p, build_bucket *method, u6
 {
     for (u64 i = 0; i < buckets; i++) {
         p->starts[i] = b->bit_count;
+        b->bucket = i;
         int status = *b->cancel ? STATUS_CANCELLED : p->sizes[i] < 2 ? STATUS_OK : method(b, lo, order, p->sizes[i]);
         if (status != STATUS_OK)
             return status;
@@ -128,6 +132,8 @@ mphf_partition *mphf_build_partition(const mphf_tables *t, const char *isa, uint
         }
         p->bits = b.bits;
         p->bit_count = b.bit_count;
+        p->salts = b.salts;
+        p->salt_count = b.salt_count;
         free_scratch(&b);
         if (p->status == STATUS_OK) {
             reorder(hi, order, count, lo_sorted);
@@ -146,9 +152,20 @@ void mphf_partition_free(mphf_partition *p)
     if (!p)
         return;
     free(p->bits);
+    free(p->salts);
     free(p->sizes);
     free(p->starts);
     free(p);
+}
+
+bool builder_note_salt(builder *b, u64 salt)
+{
+    root_salt *grown = realloc(b->salts, (b->salt_count + 1) * sizeof *grown); /* one bucket in thousands: no need to double */
+    if (!grown)
+        return false;
+    b->salts = grown;
+    b->salts[b->salt_count++] = (root_salt){b->bucket, salt};
+    return true;
 }
 
 void mphf_append_bits(uint64_t *to, uint64_t at, const uint64_t *from, uint64_t count)

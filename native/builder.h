@@ -2,7 +2,7 @@
 #ifndef MPHF_BUILDER_H
 #define MPHF_BUILDER_H
 
-#include "native.h"
+#include "chain_scratch.h"
 
 typedef struct builder {
     const mphf_tables *tables;
@@ -16,9 +16,15 @@ typedef struct builder {
     u64 *numbers;      /* one per node, in preorder */
     u8 *taus;
     u32 count;         /* numbers found so far in this bucket */
+    chain_scratch *chain; /* of chained seeds, which need nothing of the above */
+    u64 bucket;           /* the one being built, counted from the partition's first */
+    root_salt *salts;     /* root salts too large for their field */
+    u32 salt_count;
 } builder;
 
 int builder_reserve(builder *b, u64 bits); /* room for so many more bits: STATUS_OK or STATUS_NO_MEMORY */
+
+bool builder_note_salt(builder *b, u64 salt);        /* of b->bucket; false: no memory */
 
 /* k <= 64 bits, room reserved, value < 2^k. */
 static inline void builder_append(builder *b, u64 value, u32 k)

@@ -8,11 +8,15 @@ static bool sound(mphf_reader *r, const u8 *trees, u64 trees_length, const u8 *d
 {
     if (trees_length % 8 || trees_length < 16 || (r->buckets == 0) != (r->keys == 0))
         return false;
-    r->trees.bits = (const u64 *)trees + 1;
-    r->trees.bit_count = (trees_length - 16) * 8;
+    r->bit_count = (trees_length - 16) * 8;
+    r->trees = (struct trees){(const u64 *)trees + 1, r->bit_count, r->tables->nodes, r->tables->parameters.leaf};
+    r->chains = (chains){trees, r->tables->links, r->tables->fields, r->tables->multiplier};
+    r->root_bits = r->tables->parameters.root_bits;
     if (r->fingerprint_bits > 32 || r->keys > UINT64_MAX / 64 ||
         (r->fingerprint_bits && fingerprints_length != (r->keys * r->fingerprint_bits + 7) / 8 + 8))
         return false;
+    if (r->method == METHOD_CHAINED)
+        return chain_directory_open(&r->lines, directory, directory_length, r->buckets, r->keys, trees_length / 8 - 2);
     return directory_open(&r->directory, directory, directory_length, r->buckets, r->keys, trees_length / 8 - 2);
 }
 
@@ -38,8 +42,6 @@ mphf_reader *mphf_reader_new(const char *isa, const mphf_parameters *p, uint64_t
     r->fingerprints = fingerprints;
     r->tables = mphf_tables_new(p, largest);
     if (r->tables) {
-        r->trees.nodes = r->tables->nodes;
-        r->trees.leaf = p->leaf;
         *status = sound(r, trees, trees_length, directory, directory_length, fingerprints_length) ? STATUS_OK
                                                                                                   : STATUS_CORRUPT;
     }

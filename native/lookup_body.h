@@ -3,11 +3,11 @@
  *     hash -> bucket -> directory -> splitting tree -> index -> fingerprint
  *
  * single, or in groups of keys that go through each stage together so that its cache misses overlap. */
+#include "chain_lookup.h"
 #include "methods/brute.h"
 #include "methods/rotation.h"
 #include "reader.h"
 
-#define GROUP 32 /* keys of a batch in flight */
 
 typedef struct {
     u64 first, start; /* keys before the bucket; its first bit */
@@ -21,7 +21,7 @@ static bool find_bucket(const mphf_reader *r, u64 bucket, bucket_place *p)
     if (!directory_bucket(&r->directory, bucket, &p->first, &size, &p->start))
         return false;
     if (size > r->tables->largest || p->first > r->keys || size > r->keys - p->first ||
-        p->start > r->trees.bit_count || r->trees.nodes[size].fixed > r->trees.bit_count - p->start)
+        p->start > r->bit_count || r->trees.nodes[size].fixed > r->bit_count - p->start)
         return false;
     p->size = (u32)size;
     return true;
@@ -50,50 +50,71 @@ static bool matches(const mphf_reader *r, u64 index, u64 hi)
     return !r->fingerprint_bits || fingerprint_at(r, index) == (hi & ((1ull << r->fingerprint_bits) - 1));
 }
 
-/* The index of some key of the set if this one is absent; STATUS_CORRUPT. keys > 0. */
-static int64_t index_of_hash(const mphf_reader *r, hash128 h)
+/* The index of some key of the set if this one is absent; STATUS_CORRUPT. keys > 0. *empty: so is its bucket. */
+static inline int64_t index_of_hash(const mphf_reader *r, hash128 h, bool *empty)
 {
+    u64 bucket = mulhi64(h.hi, r->buckets);
+    if (r->method == METHOD_CHAINED) {
+        chain_place p;
+        if (!chain_find(r, bucket, h.lo, &p))
+            return STATUS_CORRUPT;
+        chain_walk_down(r, &p);
+        *empty = !p.size;
+        return (int64_t)chain_index(r, &p);
+    }
     bucket_place p;
-    if (!find_bucket(r, mulhi64(h.hi, r->buckets), &p))
+    if (!find_bucket(r, bucket, &p))
         return STATUS_CORRUPT;
+    *empty = !p.size;
     return (int64_t)index_in(r, &p, h.lo);
 }
 
-/* size <= GROUP hashes go through the stages together, so that the cache misses of a stage overlap. With `filter`, ABSENT for keys
- * whose fingerprints differ. */
-static int index_group(const mphf_reader *r, const hash128 *h, u32 size, bool filter, int64_t *out)
+/* Groups of at most GROUP hashes: every stage is done for all of them, so that its cache misses overlap. Keys whose bucket is empty
+ * have their bit in *empty set. */
+
+static bool rice_group(const mphf_reader *r, const hash128 *h, u32 size, int64_t *out, u64 *empty)
 {
     bucket_place places[GROUP];
     for (u32 i = 0; i < size; i++) {
         if (!find_bucket(r, mulhi64(h[i].hi, r->buckets), &places[i]))
-            return STATUS_CORRUPT;
+            return false;
         __builtin_prefetch(r->trees.bits + (places[i].start >> 6));
     }
     for (u32 i = 0; i < size; i++) {
-        u64 index = index_in(r, &places[i], h[i].lo);
-        out[i] = (int64_t)index;
-        if (filter && r->fingerprint_bits)
-            __builtin_prefetch(r->fingerprints + index * r->fingerprint_bits / 8);
+        out[i] = (int64_t)index_in(r, &places[i], h[i].lo);
+        *empty |= (u64)!places[i].size << i;
     }
-    for (u32 i = 0; filter && i < size; i++)
-        if (!places[i].size || !matches(r, (u64)out[i], h[i].hi))
+    return true;
+}
+
+/* With `filter`, ABSENT for keys whose fingerprints differ; without, some index below `keys` for every key. */
+static int index_group(const mphf_reader *r, const hash128 *h, u32 size, bool filter, int64_t *out)
+{
+    u64 empty = 0;
+    if (!(r->method == METHOD_CHAINED ? chain_group(r, h, size, out, &empty) : rice_group(r, h, size, out, &empty)))
+        return STATUS_CORRUPT;
+    if (!filter)
+        return STATUS_OK;
+    for (u32 i = 0; r->fingerprint_bits && i < size; i++)
+        __builtin_prefetch(r->fingerprints + (u64)out[i] * r->fingerprint_bits / 8);
+    for (u32 i = 0; i < size; i++)
+        if (empty >> i & 1 || !matches(r, (u64)out[i], h[i].hi))
             out[i] = ABSENT;
     return STATUS_OK;
 }
 
 static int64_t look_up_index(const mphf_reader *r, const u8 *key, u64 length)
 {
-    return index_of_hash(r, xxh3_128(key, length, r->seed));
+    bool empty;
+    return index_of_hash(r, xxh3_128(key, length, r->seed), &empty);
 }
 
 static int64_t look_up_find(const mphf_reader *r, const u8 *key, u64 length)
 {
     hash128 h = xxh3_128(key, length, r->seed);
-    bucket_place p;
-    if (!find_bucket(r, mulhi64(h.hi, r->buckets), &p))
-        return STATUS_CORRUPT;
-    u64 index = index_in(r, &p, h.lo);
-    return p.size && matches(r, index, h.hi) ? (int64_t)index : ABSENT;
+    bool empty = false;
+    int64_t index = index_of_hash(r, h, &empty);
+    return index < 0 || (!empty && matches(r, (u64)index, h.hi)) ? index : ABSENT;
 }
 
 static int look_up_batch(const mphf_reader *r, const key_batch *keys, bool filter, int64_t *out)
@@ -109,15 +130,29 @@ static int look_up_batch(const mphf_reader *r, const key_batch *keys, bool filte
     return STATUS_OK;
 }
 
-/* Ready hashes, for tools/bench.py. */
-static u64 bench_single(const mphf_reader *r, const u64 *hi, const u64 *lo, u64 count, bool dependent)
+/* Ready hashes, for tools/bench.py. Two loops: chosen inside one, the compiler makes every look-up wait for the one before. */
+
+static u64 bench_independent(const mphf_reader *r, const u64 *hi, const u64 *lo, u64 count)
 {
     u64 sum = 0;
-    for (u64 i = 0; i < count; i++) {
-        hash128 h = {hi[i] ^ (dependent ? sum & 1 : 0), lo[i]}; /* the lowest bit changes no bucket */
-        sum += (u64)index_of_hash(r, h);
-    }
+    bool empty;
+    for (u64 i = 0; i < count; i++)
+        sum += (u64)index_of_hash(r, (hash128){hi[i], lo[i]}, &empty);
     return sum;
+}
+
+static u64 bench_dependent(const mphf_reader *r, const u64 *hi, const u64 *lo, u64 count)
+{
+    u64 sum = 0;
+    bool empty;
+    for (u64 i = 0; i < count; i++) /* the lowest bit changes no bucket */
+        sum += (u64)index_of_hash(r, (hash128){hi[i] ^ (sum & 1), lo[i]}, &empty);
+    return sum;
+}
+
+static u64 bench_single(const mphf_reader *r, const u64 *hi, const u64 *lo, u64 count, bool dependent)
+{
+    return dependent ? bench_dependent(r, hi, lo, count) : bench_independent(r, hi, lo, count);
 }
 
 static int bench_batch(const mphf_reader *r, const u64 *hi, const u64 *lo, u64 count, int64_t *out)

@@ -3,10 +3,12 @@
 enum {
     METHOD_BRUTE = 1,
     METHOD_ROTATION = 2,
-    METHODS = 2,
+    METHOD_CHAINED = 3,
+    METHODS = 3,
     MPHF_LARGEST_BUCKET = 65536,
     MPHF_LONGEST_LEAF = 24,
-    MPHF_WIDEST_FANOUT = 9
+    MPHF_WIDEST_FANOUT = 9,
+    CHAIN_LONGEST_LEAF = 16
 };
 
 /* Status of a call; negative is a failure. */
@@ -22,6 +24,8 @@ enum {
 
 typedef struct {
     uint8_t method, leaf, fanout1, fanout2;
+    uint8_t fanout3, root_bits;      /* from here on: zero but for chained seeds */
+    uint16_t leaf_room, split_room;  /* epsilon, in 1/256 bit */
 } mphf_parameters;
 
 /* Keys of a batch: key i is data[offsets[i] ... offsets[i+1]), or without offsets the i-th stretch of `width` bytes, less
@@ -45,6 +49,11 @@ mphf_tables *mphf_tables_new(const mphf_parameters *p, uint32_t largest); /* NUL
 void mphf_tables_free(mphf_tables *t);
 
 /* --- build --- */
+/* Of a bucket of chained seeds whose root salt does not fit its field. */
+typedef struct {
+    uint64_t bucket, salt;
+} root_salt;
+
 typedef struct {
     int status;
     uint64_t bit_count;
@@ -52,6 +61,8 @@ typedef struct {
     uint32_t *sizes;     /* keys per bucket */
     uint64_t *starts;    /* first bit per bucket */
     uint32_t largest;    /* keys in the largest bucket */
+    root_salt *salts;    /* in the order of their buckets, which are counted from the partition's first */
+    uint32_t salt_count;
 } mphf_partition;
 
 const char *mphf_isa_best(void);
@@ -89,6 +100,23 @@ int mphf_directory_line(const uint64_t *keys, const uint64_t *starts, uint64_t b
 uint64_t mphf_directory_words(const uint64_t *keys, const uint64_t *starts, uint64_t buckets, const directory_line *line);
 int mphf_directory_build(const uint64_t *keys, const uint64_t *starts, uint64_t buckets, const directory_line *line,
                          uint64_t *words);
+
+/* --- directory of chained seeds: FORMAT.md 5 --- */
+typedef struct {
+    uint64_t slope;       /* bits per key, times 2^16 */
+    int64_t offset;       /* bits per bucket, times 2^16 */
+    uint64_t smallest;    /* keys in the smallest bucket */
+    uint32_t entry_bytes; /* 1, 2 or 4 */
+} chain_line;
+/* The cheapest line above the bits of all buckets. `t` reaches to the largest of the sizes. STATUS_OK or STATUS_NO_MEMORY. */
+int mphf_chain_line(const mphf_tables *t, const uint32_t *sizes, uint64_t buckets, chain_line *line);
+uint64_t mphf_chain_start(const chain_line *line, uint64_t keys_before, uint64_t bucket);
+/* Copies a partition's bit strings to where they start; `words` are zero there. */
+void mphf_chain_lay_out(const chain_line *line, const mphf_partition *p, uint64_t first, uint64_t buckets,
+                        uint64_t keys_before, uint64_t *words);
+uint64_t mphf_chain_directory_words(const chain_line *line, uint64_t buckets, uint64_t salt_count);
+void mphf_chain_directory_build(const chain_line *line, const uint32_t *sizes, uint64_t buckets, const root_salt *salts,
+                                uint64_t salt_count, uint64_t *words);
 
 /* --- look-up --- */
 typedef struct mphf_reader mphf_reader;

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "tree.h"
+#include "chain.h"
 #include "native.cdef.h"
 
 /* tables.c: one per parameter set, immutable once made, shared by threads. */
@@ -13,8 +13,15 @@ struct mphf_tables {
     mphf_parameters parameters;
     u32 largest;  /* nodes[0 ... largest] */
     node *nodes;
-    u64 *budget;  /* numbers to try at a node before looking for equal keys */
+    u64 *budget;  /* numbers to try at a node, of chained seeds nodes to visit in a bucket, before looking for equal keys */
+    chain_link *links; /* links, fields, multiplier: chained seeds only */
+    u16 *fields;
+    u16 *multiplier;
 };
+
+/* chain_tables.c; false: no memory, or a number of more than CHAIN_WIDEST bits */
+bool chain_tables_fill(mphf_tables *t);
+bool chain_link_fill(mphf_tables *t, u32 m, u64 l); /* l: log2 of 1/p in 32.32; children are filled already */
 
 /* dispatch.c */
 struct builder;

@@ -2,6 +2,7 @@
 #ifndef MPHF_READER_H
 #define MPHF_READER_H
 
+#include "chain_directory.h"
 #include "directory.h"
 #include "keys.h"
 #include "rice.h"
@@ -11,8 +12,12 @@ struct mphf_reader {
     u64 keys, seed, buckets;
     u8 method;
     u32 fingerprint_bits;
-    trees trees;
+    trees trees;         /* of `brute` and `rotation` */
     directory directory;
+    chains chains;       /* of `chained` */
+    chain_directory lines;
+    u64 bit_count;
+    u32 root_bits;
     elias_fano offsets;
     u64 blob_length;
     const u8 *fingerprints;

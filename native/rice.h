@@ -7,7 +7,7 @@
 #include "tree.h"
 
 /* The trees of a file: `bits` starts behind the leading zero word and has a word beyond its last. */
-typedef struct {
+typedef struct trees {
     GLOBAL const u64 *bits;
     u64 bit_count;
     GLOBAL const node *nodes;

@@ -21,6 +21,9 @@
  * The price: numbers are tried in blocks, so up to LANES - 1 (midstop: BLOCK - 1) are tried in vain at every node.
  *
  * Shim: vec shift_left(vec v, vec by) lane by lane, 0 for by >= 32; u32 lanes_set(vec v), a bit per lane that is all ones. */
+#ifndef MPHF_SEARCH_BODY_H
+#define MPHF_SEARCH_BODY_H
+
 #include "builder.h"
 
 #define MIDSTOP 11     /* keys; below, whole leaves are hashed */
@@ -295,3 +298,5 @@ static u64 smallest_number(const search *s, node_kind kind, u64 budget, const vo
     }
     return NONE;
 }
+
+#endif

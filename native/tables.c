@@ -68,9 +68,12 @@ static void shape(const mphf_parameters *p, u32 m, node *v)
         v->unit = p->leaf;
     else if (m <= unit2)
         v->unit = unit1;
+    else if (p->method == METHOD_CHAINED)
+        for (v->unit = unit2, unit2 *= p->fanout3; m > unit2; v->unit = unit2, unit2 *= 2)
+            ;
     else
         v->unit = (m + unit2) / (2 * unit2) * unit2;
-    v->fanout = m <= p->leaf ? 1 : m <= unit2 ? (u8)((m + v->unit - 1) / v->unit) : 2;
+    v->fanout = m <= p->leaf ? 1 : m <= unit2 || p->method == METHOD_CHAINED ? (u8)((m + v->unit - 1) / v->unit) : 2;
     v->reciprocal = m ? (1u << 20) / v->unit + 1 : 0;
 }
 
@@ -83,9 +86,13 @@ void mphf_default_fanouts(mphf_parameters *p)
 
 int mphf_parameters_valid(const mphf_parameters *p)
 {
-    return p->method >= 1 && p->method <= METHODS && p->leaf >= 2 && p->leaf <= MPHF_LONGEST_LEAF && p->fanout1 >= 2 &&
-           p->fanout1 <= MPHF_WIDEST_FANOUT && p->fanout2 >= 2 && p->fanout2 <= MPHF_WIDEST_FANOUT &&
-           p->fanout1 * p->leaf <= 254;
+    bool chained = p->method == METHOD_CHAINED;
+    u32 leaf = chained ? CHAIN_LONGEST_LEAF : MPHF_LONGEST_LEAF, fanout = chained ? CHAIN_WIDEST_FANOUT : MPHF_WIDEST_FANOUT;
+    return p->method >= 1 && p->method <= METHODS && p->leaf >= 2 && p->leaf <= leaf && p->fanout1 >= 2 &&
+           p->fanout1 <= fanout && p->fanout2 >= 2 && p->fanout2 <= fanout && (chained || p->fanout1 * p->leaf <= 254) &&
+           (chained ? p->fanout3 >= 2 && p->fanout3 <= fanout && p->root_bits >= 1 && p->root_bits <= 16 &&
+                          p->leaf_room <= CHAIN_MOST_ROOM && p->split_room <= CHAIN_MOST_ROOM
+                    : !p->fanout3 && !p->root_bits && !p->leaf_room && !p->split_room);
 }
 
 /* Fills nodes[0 ... largest] and budget; false if a node's probability is out of bounds. */
@@ -110,12 +117,18 @@ static bool fill(mphf_tables *t, u64 *g)
             u64 parts = (v->fanout - 1u) * g[v->unit] + g[last];
             l = l > parts ? l - parts : 0;
         }
+        v->nodes = (u16)(1 + (leaf ? 0 : (v->fanout - 1u) * child->nodes + rest->nodes));
+        if (t->parameters.method == METHOD_CHAINED) {
+            if (!chain_link_fill(t, m, l))
+                return false;
+            t->budget[m] = 1000 + 64ull * v->nodes;
+            continue;
+        }
         if (l >> 32 > LOG2_HIGHEST)
             return false;
         u64 p = exp2_negative(l, roots);
         v->tau = golomb_rice_parameter(p);
         v->fixed = v->tau + (leaf ? 0 : (v->fanout - 1u) * child->fixed + rest->fixed);
-        v->nodes = (u16)(1 + (leaf ? 0 : (v->fanout - 1u) * child->nodes + rest->nodes));
         t->budget[m] = 1000 + 64 * (~0ull / p);
     }
     return true;
@@ -133,7 +146,8 @@ mphf_tables *mphf_tables_new(const mphf_parameters *p, uint32_t largest)
         t->nodes = calloc(largest + 1, sizeof *t->nodes);
         t->budget = calloc(largest + 1, sizeof *t->budget);
     }
-    if (!t || !g || !t->nodes || !t->budget || !fill(t, g)) {
+    if (!t || !g || !t->nodes || !t->budget ||
+        (p->method == METHOD_CHAINED && !chain_tables_fill(t)) || !fill(t, g)) {
         mphf_tables_free(t);
         t = NULL;
     }
@@ -147,5 +161,8 @@ void mphf_tables_free(mphf_tables *t)
         return;
     free(t->nodes);
     free(t->budget);
+    free(t->links);
+    free(t->fields);
+    free(t->multiplier);
     free(t);
 }

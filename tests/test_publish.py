@@ -152,7 +152,8 @@ def progress(done, total):
     if not done:
         threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
-    ms.build(sys.argv[1], {f"k{i}": b"" for i in range(2000)}, leaf_size=24, bucket_size=200, progress=progress)
+    slow = {"method": "brute", "leaf_size": 24, "bucket_size": 200}
+    ms.build(sys.argv[1], {f"k{i}": b"" for i in range(2000)}, **slow, progress=progress)
 except KeyboardInterrupt:
     sys.exit(7)
 """

@@ -15,4 +15,63 @@ static inline vec shift_left(vec v, vec by)
 
 static inline u32 lanes_set(vec v) { return (v[0] & 1) | (v[1] & 2) | (v[2] & 4) | (v[3] & 8); }
 
+/* Eight short lanes; shorts_set has SHORT_STEP bits for each. Nothing here shuffles bytes: tables are read lane by lane. */
+#define SHORTS 8
+#define SHORT_STEP 1
+typedef u16 short_vec __attribute__((vector_size(16)));
+typedef int16_t signed_short_vec __attribute__((vector_size(16)));
+typedef struct {
+    u16 entries[16];
+} short_table;
+
+static inline short_vec high_product(short_vec a, short_vec b)
+{
+    for (int i = 0; i < SHORTS; i++)
+        a[i] = (u16)((u32)a[i] * b[i] >> 16);
+    return a;
+}
+
+static inline u64 shorts_set(short_vec v)
+{
+    u64 set = 0;
+    for (int i = 0; i < SHORTS; i++)
+        set |= (u64)(v[i] & 1) << i;
+    return set;
+}
+
+static inline short_table bit_table(void)
+{
+    short_table table;
+    for (int i = 0; i < 16; i++)
+        table.entries[i] = (u16)(1u << i);
+    return table;
+}
+
+static inline short_table short_table_of(const u16 entries[8])
+{
+    short_table table;
+    memcpy(table.entries, entries, 8 * sizeof *entries);
+    return table;
+}
+
+static inline u32 close_up(u16 *to, short_vec v, u64 lanes, const u8 *closing)
+{
+    (void)closing;
+    u32 count = 0;
+    for (int i = 0; i < SHORTS; i++) {
+        to[count] = v[i];
+        count += lanes >> i * SHORT_STEP & 1;
+    }
+    return count;
+}
+
+static inline short_vec pick(short_vec i, short_table table)
+{
+    for (int k = 0; k < SHORTS; k++)
+        i[k] = table.entries[i[k]];
+    return i;
+}
+
+#define line_sum plain_line_sum
+
 #include "instruction_set.h"

@@ -1,6 +1,7 @@
 /* Closes an instruction set's file: methods and look-ups compiled for it, and the table dispatch.c chooses from. */
 #include "../lookup_body.h"
 #include "../methods/brute.h"
+#include "../methods/chained.h"
 #include "../methods/rotation.h"
 
 #define SET_TABLE_(name) instruction_set_##name
@@ -10,7 +11,7 @@
 
 const instruction_set SET_TABLE(SET_NAME) = {
     SET_STRING(SET_NAME),
-    {[METHOD_BRUTE] = brute_build_bucket, [METHOD_ROTATION] = rotation_build_bucket},
+    {[METHOD_BRUTE] = brute_build_bucket, [METHOD_ROTATION] = rotation_build_bucket, [METHOD_CHAINED] = chained_build_bucket},
     look_up_index,
     look_up_find,
     look_up_batch,

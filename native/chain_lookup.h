@@ -1,0 +1,216 @@
+/* Look-ups in chained seeds: from a hash to the key's walk through its bucket's tree. */
+#ifndef MPHF_CHAIN_LOOKUP_H
+#define MPHF_CHAIN_LOOKUP_H
+
+#include "reader.h"
+#include "search_body.h"
+
+#define GROUP 32 /* keys of a batch in flight, at most 64 */
+
+/* A key's walk before its first step; `first`: keys in the buckets before its own. */
+typedef struct {
+    chain_walk walk;
+    u64 bucket, first;
+    u32 size; /* of the bucket */
+} chain_place;
+
+/* Everything that comes from the file is checked here; after that, `chain_step` stays within the bits of the bucket. */
+static inline bool chain_find(const mphf_reader *r, u64 bucket, u64 lo, chain_place *p)
+{
+    const chain_directory *d = &r->lines;
+    u64 line = mulhi64(bucket, d->inverse), size;
+    u32 i = (u32)(bucket - line * d->per_line);
+    const u8 *at = d->lines + line * LINE_BYTES;
+    p->bucket = bucket;
+    p->first = (load64(at + LINE_BYTES - 8) >> 16) + i * d->smallest;
+    if (d->entry_bytes == 1) {
+        p->first += line_sum(at, i);
+        size = at[i];
+    } else if (d->entry_bytes == 2) {
+        u32 ends = load32(at + 2 * i);
+        p->first += ends & 0xFFFF;
+        size = (ends >> 16) - (u64)(ends & 0xFFFF);
+    } else {
+        u64 ends = load64(at + 4 * i);
+        p->first += ends & 0xFFFFFFFF;
+        size = (ends >> 32) - (ends & 0xFFFFFFFF);
+    }
+    size += d->smallest;
+    u64 start = (d->slope * p->first + d->offset * bucket) >> 16;
+    if (size > r->tables->largest || p->first > r->keys || size > r->keys - p->first || start > r->bit_count ||
+        (size > 1) * (r->root_bits + r->tables->nodes[size].fixed / BIT) > r->bit_count - start)
+        return false;
+    p->size = (u32)size;
+    p->walk = (chain_walk){lo, start, r->root_bits * BIT, (u32)size, 0};
+    return true;
+}
+
+/* The first step, which may have to fetch the root's salt. walk->m > 1. */
+static inline void chain_enter(const mphf_reader *r, chain_place *p)
+{
+    u64 at = p->walk.start;
+    u32 all = (1u << r->root_bits) - 1, field = load64(r->chains.bits + 8 + (at >> 3)) >> (at & 7) & all;
+    u64 root = __builtin_expect(field == all, 0) ? chain_directory_salt(&r->lines, p->bucket) : 0;
+    chain_step(&r->chains, &p->walk, root);
+}
+
+/* An empty bucket's keys are all absent; any index below `keys` will do for them. */
+static inline u64 chain_index(const mphf_reader *r, const chain_place *p)
+{
+    return p->size ? p->first + p->walk.before : p->first < r->keys ? p->first : r->keys - 1;
+}
+
+static inline void chain_walk_down(const mphf_reader *r, chain_place *p)
+{
+    if (p->walk.m > 1)
+        for (chain_enter(r, p); p->walk.m > 1;)
+            chain_step(&r->chains, &p->walk, 0);
+}
+
+/* --- batches: level by level through the trees, without a branch that depends on a key --- */
+
+/* Buckets and lines of a group, fetched ahead. */
+static inline void chain_fetch_lines(const mphf_reader *r, const hash128 *h, u32 size, u64 *buckets)
+{
+    for (u32 i = 0; i < size; i++) {
+        buckets[i] = mulhi64(h[i].hi, r->buckets);
+        __builtin_prefetch(chain_directory_line(&r->lines, buckets[i]));
+    }
+}
+
+/* One key after the other at every level; keys that have arrived drop out of `active`. */
+static bool chain_group_plain(const mphf_reader *r, const hash128 *h, u32 size, int64_t *out, u64 *empty)
+{
+    chain_place places[GROUP];
+    u64 buckets[GROUP];
+    u8 active[GROUP];
+    u32 left = 0;
+    chain_fetch_lines(r, h, size, buckets);
+    for (u32 i = 0; i < size; i++) {
+        if (!chain_find(r, buckets[i], h[i].lo, &places[i]))
+            return false;
+        __builtin_prefetch(r->chains.bits + places[i].walk.start / 8);
+        active[left] = (u8)i;
+        left += places[i].size > 1;
+    }
+    for (bool first = true; left; first = false) {
+        for (u32 i = 0; i < left; i++)
+            if (first)
+                chain_enter(r, &places[active[i]]);
+            else
+                chain_step(&r->chains, &places[active[i]].walk, 0);
+        u32 kept = 0;
+        for (u32 i = 0; i < left; i++) {
+            active[kept] = active[i];
+            kept += places[active[i]].walk.m > 1;
+        }
+        left = kept;
+    }
+    for (u32 i = 0; i < size; i++) {
+        out[i] = (int64_t)chain_index(r, &places[i]);
+        *empty |= (u64)!places[i].size << i;
+    }
+    return true;
+}
+
+#ifdef GATHERS
+/* The walks of a group, as arrays for vectors. A walk that has arrived stays where it is. */
+typedef struct {
+    u32 low[GROUP], high[GROUP]; /* halves of lo */
+    u32 byte[GROUP], shift[GROUP]; /* where the bucket's bits start, from the section's fifth byte on */
+    u32 at[GROUP], m[GROUP], before[GROUP];
+    u64 first[GROUP], bucket[GROUP];
+} chain_walks;
+
+static inline void put(u32 *to, vec v) { memcpy(to, &v, sizeof v); }
+
+static inline vec ones_below(vec bits) { return ~shift_left(broadcast(~0u), bits); }
+
+/* chain_step for LANES walks from `i` on. */
+static inline void chain_step_lanes(const mphf_reader *r, chain_walks *k, u32 i, bool root)
+{
+    const chains *t = &r->chains;
+    const u8 *links = (const u8 *)t->links;
+    vec m = load(k->m + i), at = load(k->at + i), link = m << 4;
+    vec below = gather(links, link), width_unit = gather(links + 4, link), scale_limit = gather(links + 8, link), rest_last_kind = gather(links + 12, link);
+    vec since = at >> 8, end = at + (width_unit & 0xFFFF), width = (end >> 8) - since, unit = width_unit >> 16;
+    vec bit = load(k->shift + i) + since, byte = load(k->byte + i) + (bit >> 3);
+    vec shift = bit & 7, first = gather(t->bits + 4, byte), second = gather(t->bits + 8, byte);
+    vec salt = (first >> shift | shift_left(second, 32 - shift)) >> ((32 - since) & (vec)(since < 32));
+    vec number = second >> shift & ones_below(width);
+    if (root) { /* salts that stand in the side table: of one bucket in thousands */
+        vec all = broadcast((1u << r->root_bits) - 1);
+        for (u32 lanes = lanes_set((vec)(salt == all) & (vec)(m > 1)); lanes; lanes &= lanes - 1) {
+            u32 lane = (u32)__builtin_ctz(lanes);
+            u64 side = chain_directory_salt(&r->lines, k->bucket[i + lane]);
+            salt[lane] = side ? (u32)side : salt[lane];
+        }
+    }
+    vec word = CHAIN_MIX(load(k->low + i) ^ salt * SALT_LOW, load(k->high + i) ^ salt * SALT_HIGH);
+    word = CHAIN_FINISH(word);
+    vec kind = rest_last_kind >> 24, class = (word & 0xFFFF) >> (16 - (kind >> 4));
+    vec field = gather((const u8 *)t->fields, FIELD_AT(kind, width, class) << 1), turn = FIELD_TURN(field);
+    vec seed = number >> FIELD_SHIFT(field) & ones_below(FIELD_WIDTH(field));
+    vec hash = (word >> 16) * gather((const u8 *)t->multiplier, seed << 1) & 0xFFFF;
+    vec part = (hash * (scale_limit & 0xFFFF) >> 27) - (vec)((signed_vec)hash > (signed_vec)(scale_limit >> 16));
+    part += number >> (width - turn) & ones_below(turn);
+    vec last = rest_last_kind >> 16 & 0xFF;
+    part -= (last + 1) & (vec)((signed_vec)part > (signed_vec)last);
+    put(k->before + i, load(k->before + i) + part * unit);
+    put(k->at + i, end + part * below);
+    put(k->m + i, unit + (((rest_last_kind & 0xFFFF) - unit) & (vec)(part == last)));
+}
+
+static bool chain_group_lanes(const mphf_reader *r, const hash128 *h, u32 size, int64_t *out, u64 *empty)
+{
+    chain_walks k;
+    chain_fetch_lines(r, h, size, k.bucket);
+    for (u32 i = 0; i < size; i++) {
+        chain_place p;
+        if (!chain_find(r, k.bucket[i], h[i].lo, &p))
+            return false;
+        __builtin_prefetch(r->chains.bits + p.walk.start / 8);
+        k.low[i] = (u32)h[i].lo;
+        k.high[i] = (u32)(h[i].lo >> 32);
+        k.byte[i] = (u32)(p.walk.start >> 3);
+        k.shift[i] = (u32)p.walk.start & 7;
+        k.at[i] = p.walk.at;
+        k.m[i] = p.size;
+        k.before[i] = 0;
+        k.first[i] = p.first;
+        *empty |= (u64)!p.size << i;
+    }
+    for (u32 i = size; i % LANES; i++) { /* fill up the last vector with walks that have arrived */
+        k.low[i] = k.high[i] = k.byte[i] = k.shift[i] = k.at[i] = k.m[i] = k.before[i] = 0;
+    }
+    for (u32 i = 0; i < size; i += LANES)
+        chain_step_lanes(r, &k, i, true);
+    for (bool moved = true; moved;) {
+        moved = false;
+        for (u32 i = 0; i < size; i += LANES) {
+            if (!lanes_set((vec)(load(k.m + i) > 1)))
+                continue;
+            moved = true;
+            chain_step_lanes(r, &k, i, false);
+        }
+    }
+    for (u32 i = 0; i < size; i++) {
+        u64 index = k.first[i] + k.before[i];
+        out[i] = (int64_t)(index < r->keys ? index : r->keys - 1); /* beyond: an empty bucket behind the last key */
+    }
+    return true;
+}
+
+/* Gathers take signed offsets of 32 bits: that is enough for some 10^10 keys. */
+static bool chain_group(const mphf_reader *r, const hash128 *h, u32 size, int64_t *out, u64 *empty)
+{
+    return r->bit_count < 1ull << 33 ? chain_group_lanes(r, h, size, out, empty) : chain_group_plain(r, h, size, out, empty);
+}
+#else
+static bool chain_group(const mphf_reader *r, const hash128 *h, u32 size, int64_t *out, u64 *empty)
+{
+    return chain_group_plain(r, h, size, out, empty);
+}
+#endif
+
+#endif
