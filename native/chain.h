@@ -18,7 +18,7 @@ enum { SMALL_LEAF, LEAF_OF_EIGHT, LEAF_OF_SIXTEEN, HALVES, PARTS };
 typedef struct {
     u32 below; /* T(unit): bits of the subtree of any part but the last, in 1/256 */
     u16 width; /* W: bits of the node's own number, in 1/256 */
-    u16 unit;  /* keys in any part but the last; 1 in a leaf, whose parts are its positions */
+    u16 unit;  /* keys in any part but the last; 1 in a leaf, whose parts are its positions: so vectors need not tell them apart */
     u16 scale; /* part = 16 hash bits * scale >> 27; 0 where there are two parts: then */
     u16 limit; /* the hash bits above it are in the second part; 65 535 elsewhere */
     u16 rest;  /* keys in the last part */
@@ -49,22 +49,22 @@ typedef struct {
 #define CHAIN_MIX(low, high) (((low) | 1) * (high))
 #define CHAIN_FINISH(z) (((z) ^ (z) >> 15) * 0x85EBCA6Bu)
 
-FN u64 chain_salt(u32 salt) { return (u64)(salt * SALT_HIGH) << 32 | (u32)(salt * SALT_LOW); }
-
-FN u32 chain_word(u64 lo, u64 salted)
+FN u32 chain_word(u64 lo, u32 salt)
 {
-    u64 t = lo ^ salted;
-    u32 z = CHAIN_MIX((u32)t, (u32)(t >> 32));
+    u32 z = CHAIN_MIX((u32)lo ^ salt * SALT_LOW, (u32)(lo >> 32) ^ salt * SALT_HIGH);
     return CHAIN_FINISH(z);
 }
 
 FN u32 chain_class(u32 word, u32 classes_log2) { return (word & 0xFFFF) >> (16 - classes_log2); }
 
-/* The part that 16 hash bits fall into, before rotation. */
-FN u32 chain_part(u32 bits, u32 multiplier, const chain_link *v)
+/* The part of a splitting that 16 hash bits fall into. */
+FN u32 chain_part(const chain_link *v, u32 hash) { return (hash * v->scale >> 27) + (hash > v->limit); }
+
+/* The position in a leaf of m keys, turned. */
+FN u32 chain_position(u32 m, u32 hash, u32 turn)
 {
-    u32 hash = bits * multiplier & 0xFFFF;
-    return (hash * v->scale >> 27) + (hash > v->limit);
+    u32 position = (hash * m >> 16) + turn;
+    return position - (position < m ? 0 : m);
 }
 
 /* A key on its way: the next node has m keys, `before` keys of the bucket to its left, and its bits begin `at` 1/256 bits behind
@@ -74,24 +74,50 @@ typedef struct {
     u32 at, m, before;
 } chain_walk;
 
-/* From a node to its child. m > 1. `root`: the salt to take in place of the preceding bits, or 0 for those. */
-FN void chain_step(const chains *t, chain_walk *k, u64 root)
+/* What a node's number says of a key: its 16 hash bits, and the rotation of its class. */
+typedef struct {
+    u32 hash, turn;
+} chain_answer;
+
+/* m > 1. `root`: the salt to take in place of the preceding bits, or 0 for those. */
+FN chain_answer chain_ask(const chains *t, const chain_walk *k, u32 root)
 {
     GLOBAL const chain_link *v = &t->links[k->m];
     u32 since = k->at / BIT, width = (k->at + v->width) / BIT - since;
     u64 begin = k->start + since;
     u64 window = load64(t->bits + ((begin + 32) >> 3)) >> (begin & 7); /* 32 bits before the number, and the number */
-    u32 salt = (u32)window >> (since < 32 ? 32 - since : 0); /* since > 0: there is a root salt */
+    u32 salt = (u32)window >> (since < 32 ? 32 - since : 0);           /* since > 0: there is a root salt */
     u32 number = (u32)(window >> 32) & ((1u << width) - 1);
-    u32 word = chain_word(k->lo, chain_salt(root ? (u32)root : salt));
-    u32 field = t->fields[FIELD_AT(v->kind, width, chain_class(word, v->kind >> 4))], turn = FIELD_TURN(field);
+    u64 fields; /* of all classes at once: loaded before the class is known */
+    memcpy(&fields, t->fields + FIELD_AT(v->kind, width, 0), sizeof fields);
+    u32 word = chain_word(k->lo, root ? root : salt);
+    u32 field = (u32)(fields >> 16 * chain_class(word, v->kind >> 4)), turn = FIELD_TURN(field);
     u32 seed = number >> FIELD_SHIFT(field) & ((1u << FIELD_WIDTH(field)) - 1);
-    u32 part = chain_part(word >> 16, t->multiplier[seed], v) + (number >> (width - turn) & ((1u << turn) - 1));
-    u32 size = v->last + 1u; /* not a leaf: the number of parts, which rotation does not reach */
-    part -= part < size ? 0 : size;
+    chain_answer answer = {(word >> 16) * t->multiplier[seed] & 0xFFFF, number >> (width - turn) & ((1u << turn) - 1)};
+    return answer;
+}
+
+/* From a splitting to the key's part. */
+FN void chain_descend(const chains *t, chain_walk *k, u32 root)
+{
+    GLOBAL const chain_link *v = &t->links[k->m];
+    u32 part = chain_part(v, chain_ask(t, k, root).hash);
     k->before += part * v->unit;
     k->at += v->width + part * v->below;
     k->m = v->unit + (part == v->last) * ((u32)v->rest - v->unit); /* no branch: it would be wrong every few keys */
+}
+
+/* Position of a key in its bucket of m >= 1 keys. */
+FN u32 chain_locate(const chains *t, u32 leaf, chain_walk k, u32 root)
+{
+    while (k.m > leaf) {
+        chain_descend(t, &k, root);
+        root = 0;
+    }
+    if (k.m < 2)
+        return k.before;
+    chain_answer answer = chain_ask(t, &k, root);
+    return k.before + chain_position(k.m, answer.hash, answer.turn);
 }
 
 #endif

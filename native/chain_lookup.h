@@ -45,26 +45,25 @@ static inline bool chain_find(const mphf_reader *r, u64 bucket, u64 lo, chain_pl
     return true;
 }
 
-/* The first step, which may have to fetch the root's salt. walk->m > 1. */
-static inline void chain_enter(const mphf_reader *r, chain_place *p)
+/* The salt in the side table, if the root's field says to look there; else 0. The bucket has more than one key. */
+static inline u32 chain_side_salt(const mphf_reader *r, const chain_place *p)
 {
     u64 at = p->walk.start;
     u32 all = (1u << r->root_bits) - 1, field = load64(r->chains.bits + 8 + (at >> 3)) >> (at & 7) & all;
-    u64 root = __builtin_expect(field == all, 0) ? chain_directory_salt(&r->lines, p->bucket) : 0;
-    chain_step(&r->chains, &p->walk, root);
+    return __builtin_expect(field == all, 0) ? (u32)chain_directory_salt(&r->lines, p->bucket) : 0;
 }
 
 /* An empty bucket's keys are all absent; any index below `keys` will do for them. */
-static inline u64 chain_index(const mphf_reader *r, const chain_place *p)
+static inline u64 chain_index(const mphf_reader *r, u64 first, u32 before)
 {
-    return p->size ? p->first + p->walk.before : p->first < r->keys ? p->first : r->keys - 1;
+    u64 index = first + before;
+    return index < r->keys ? index : r->keys - 1; /* beyond: an empty bucket behind the last key */
 }
 
-static inline void chain_walk_down(const mphf_reader *r, chain_place *p)
+/* Keys of the bucket before the key. */
+static inline u32 chain_before(const mphf_reader *r, const chain_place *p)
 {
-    if (p->walk.m > 1)
-        for (chain_enter(r, p); p->walk.m > 1;)
-            chain_step(&r->chains, &p->walk, 0);
+    return p->size < 2 ? 0 : chain_locate(&r->chains, r->leaf, p->walk, chain_side_salt(r, p));
 }
 
 /* --- batches: level by level through the trees, without a branch that depends on a key --- */
@@ -78,38 +77,19 @@ static inline void chain_fetch_lines(const mphf_reader *r, const hash128 *h, u32
     }
 }
 
-/* One key after the other at every level; keys that have arrived drop out of `active`. */
 static bool chain_group_plain(const mphf_reader *r, const hash128 *h, u32 size, int64_t *out, u64 *empty)
 {
     chain_place places[GROUP];
     u64 buckets[GROUP];
-    u8 active[GROUP];
-    u32 left = 0;
     chain_fetch_lines(r, h, size, buckets);
     for (u32 i = 0; i < size; i++) {
         if (!chain_find(r, buckets[i], h[i].lo, &places[i]))
             return false;
         __builtin_prefetch(r->chains.bits + places[i].walk.start / 8);
-        active[left] = (u8)i;
-        left += places[i].size > 1;
-    }
-    for (bool first = true; left; first = false) {
-        for (u32 i = 0; i < left; i++)
-            if (first)
-                chain_enter(r, &places[active[i]]);
-            else
-                chain_step(&r->chains, &places[active[i]].walk, 0);
-        u32 kept = 0;
-        for (u32 i = 0; i < left; i++) {
-            active[kept] = active[i];
-            kept += places[active[i]].walk.m > 1;
-        }
-        left = kept;
-    }
-    for (u32 i = 0; i < size; i++) {
-        out[i] = (int64_t)chain_index(r, &places[i]);
         *empty |= (u64)!places[i].size << i;
     }
+    for (u32 i = 0; i < size; i++)
+        out[i] = (int64_t)chain_index(r, places[i].first, chain_before(r, &places[i]));
     return true;
 }
 
@@ -126,7 +106,7 @@ static inline void put(u32 *to, vec v) { memcpy(to, &v, sizeof v); }
 
 static inline vec ones_below(vec bits) { return ~shift_left(broadcast(~0u), bits); }
 
-/* chain_step for LANES walks from `i` on. */
+/* From node to child for LANES walks from `i` on. */
 static inline void chain_step_lanes(const mphf_reader *r, chain_walks *k, u32 i, bool root)
 {
     const chains *t = &r->chains;
@@ -194,10 +174,8 @@ static bool chain_group_lanes(const mphf_reader *r, const hash128 *h, u32 size, 
             chain_step_lanes(r, &k, i, false);
         }
     }
-    for (u32 i = 0; i < size; i++) {
-        u64 index = k.first[i] + k.before[i];
-        out[i] = (int64_t)(index < r->keys ? index : r->keys - 1); /* beyond: an empty bucket behind the last key */
-    }
+    for (u32 i = 0; i < size; i++)
+        out[i] = (int64_t)chain_index(r, k.first[i], k.before[i]);
     return true;
 }
 

@@ -79,9 +79,8 @@ static inline void report(chain_node *n, u32 number, u32 from)
 
 static void __attribute__((noinline)) words_of(const u64 *keys, u32 m, u32 salt, u16 *bits, u16 *rest)
 {
-    u64 salted = chain_salt(salt);
     for (u32 i = 0; i < m; i++) {
-        u32 word = chain_word(keys[i], salted);
+        u32 word = chain_word(keys[i], salt);
         bits[i] = (u16)(word >> 16);
         rest[i] = (u16)word;
     }

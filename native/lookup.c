@@ -12,6 +12,7 @@ static bool sound(mphf_reader *r, const u8 *trees, u64 trees_length, const u8 *d
     r->trees = (struct trees){(const u64 *)trees + 1, r->bit_count, r->tables->nodes, r->tables->parameters.leaf};
     r->chains = (chains){trees, r->tables->links, r->tables->fields, r->tables->multiplier};
     r->root_bits = r->tables->parameters.root_bits;
+    r->leaf = r->tables->parameters.leaf;
     if (r->fingerprint_bits > 32 || r->keys > UINT64_MAX / 64 ||
         (r->fingerprint_bits && fingerprints_length != (r->keys * r->fingerprint_bits + 7) / 8 + 8))
         return false;

@@ -58,9 +58,8 @@ static inline int64_t index_of_hash(const mphf_reader *r, hash128 h, bool *empty
         chain_place p;
         if (!chain_find(r, bucket, h.lo, &p))
             return STATUS_CORRUPT;
-        chain_walk_down(r, &p);
         *empty = !p.size;
-        return (int64_t)chain_index(r, &p);
+        return (int64_t)chain_index(r, p.first, chain_before(r, &p));
     }
     bucket_place p;
     if (!find_bucket(r, bucket, &p))

@@ -17,7 +17,7 @@ struct mphf_reader {
     chains chains;       /* of `chained` */
     chain_directory lines;
     u64 bit_count;
-    u32 root_bits;
+    u32 root_bits, leaf;
     elias_fano offsets;
     u64 blob_length;
     const u8 *fingerprints;

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from mphfstore import MPHF, PRESETS
-from mphfstore._build import Options, build_hashed, hash_batch
+from mphfstore._build import Chain, Options, build_hashed, hash_batch
 from mphfstore._format import Kind
 from mphfstore._handle import aligned, write
 from mphfstore._keys import IntegerKeys
@@ -27,9 +28,12 @@ POINTS = (
 )  # fmt: skip
 
 
+CHAINED = "chained:LEAF:BUCKET:FANOUT1.FANOUT2.FANOUT3:LEAF_ROOM:SPLIT_ROOM:ROOT_BITS"
+
+
 def add_command(commands: Any) -> None:
     parser = commands.add_parser("mphf", help=str(__doc__).split(": ", 1)[1])
-    which = "PRESET or METHOD:LEAF:BUCKET (default: all presets and some more)"
+    which = f"PRESET, METHOD:LEAF:BUCKET or {CHAINED} (default: all presets and some more)"
     parser.add_argument("points", nargs="*", default=default_points(), help=which)
     parser.add_argument("--keys", type=int, default=1_000_000)
     parser.add_argument("--threads", type=int, default=1)
@@ -59,10 +63,17 @@ def options_of(point: str, threads: int) -> Options:
     try:
         if point in PRESETS:
             return Options.of(point, threads=threads)
-        method, leaf, bucket = point.split(":")
-        return Options.of(method=method, leaf_size=int(leaf), bucket_size=int(bucket), threads=threads)
+        method, leaf, bucket, *chain = point.split(":")
+        options = Options.of(method=method, leaf_size=int(leaf), bucket_size=int(bucket), threads=threads)
+        if chain:
+            fanouts, leaf_room, split_room, root_bits = chain
+            first, second, third = map(int, fanouts.split("."))
+            parts = Chain((first, second, third), int(leaf_room), int(split_room), int(root_bits))
+            options = replace(options, chain=parts)
+        return options
     except ValueError as error:
-        raise SystemExit(f"{point}: neither a preset ({', '.join(PRESETS)}) nor METHOD:LEAF:BUCKET: {error}") from None
+        presets = ", ".join(PRESETS)
+        raise SystemExit(f"{point}: no preset ({presets}), METHOD:LEAF:BUCKET or {CHAINED}: {error}") from None
 
 
 def bench(point: str, options: Options, keys: int, repeats: int, seed: int) -> Record:
