@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,42 +15,63 @@ from ._build import METHODS, Index, isa
 from ._errors import FormatError
 from ._format import VERSION, File, Header, Kind, Section, Target, Writer, parse, to_json
 from ._keys import KeyBatch, KeyType, key_type, listed
+from ._lookup import Contains, Reader
+from ._lookup import Handle as Attached
 from ._native import ffi, lib
 from ._publish import Publication
-from ._values import Placed
+from ._values import Placed, values_of
 
 H = TypeVar("H", bound="Handle")
 
 
-class Opened:
+class Opened(Reader):
     """A file, the native reader over it and the memory that points into. Whoever works with it is not disturbed by a
     `close` meanwhile, and the mapping stays as long."""
 
-    def __init__(self, file: File) -> None:
-        self.file = file
-        self.values: NDArray[Any] | None = None  # of a numpy dtype; set by a store once it is opened
+    file: File
+    reader: Any
+    values: NDArray[Any] | None  # of a numpy dtype
+
+    def __new__(cls, file: File, keys: KeyType) -> Opened:
         header, sections = file.header, file.sections
         empty = memoryview(b"")
-        self.memory = {
+        memory = {
             kind: ffi.from_buffer("uint8_t[]", sections.get(kind, empty))
             for kind in (Section.TREES, Section.DIRECTORY, Section.FINGERPRINTS, Section.OFFSETS)
         }
         status = ffi.new("int *")
         reader = lib.mphf_reader_new(
             isa(), header.parameters(), header.keys, header.seed, header.buckets, header.largest_bucket,
-            *(part for kind in (Section.TREES, Section.DIRECTORY, Section.FINGERPRINTS) for part in self._span(kind)),
+            *(part for kind in list(memory)[:3] for part in (memory[kind], len(memory[kind]))),
             header.fingerprint_bits, status,
         )  # fmt: skip
         if status[0] == lib.STATUS_NO_MEMORY:
             raise MemoryError
         sound(status[0])
         # The destructor keeps the memory: whoever holds the reader, say in a call without the GIL, holds the mapping.
-        self.reader = ffi.gc(reader, partial(_free, memory=self.memory))
+        owner = ffi.gc(reader, partial(_free, memory=memory))
         if Section.OFFSETS in sections:
-            sound(lib.mphf_reader_offsets(reader, *self._span(Section.OFFSETS), len(sections[Section.BLOB])))
+            offsets = memory[Section.OFFSETS]
+            sound(lib.mphf_reader_offsets(reader, offsets, len(offsets), len(sections[Section.BLOB])))
+        section, width, array = values_of(file)
+        values = ffi.from_buffer("uint8_t[]", empty if section is None else section)
+        self: Opened = super().__new__(
+            cls, address(reader), (owner, values), header.keys, keys,
+            0 if section is None else address(values), len(values), width, array,
+        )  # fmt: skip
+        self.file, self.reader, self.values = file, owner, array
+        return self
 
-    def _span(self, kind: Section) -> tuple[Any, int]:
-        return self.memory[kind], len(self.memory[kind])
+    def value_list_at(self, indices: NDArray[np.int64], absent: object) -> list[Any]:
+        return self.value_list(address(ffi.from_buffer("int64_t[]", indices)), len(indices), absent)
+
+    def _failed(self, status: int) -> NoReturn:
+        sound(status)
+        raise AssertionError(status)
+
+
+def address(pointer: Any) -> int:
+    return int(ffi.cast("uintptr_t", pointer))
 
 
 def _free(reader: Any, memory: object) -> None:
@@ -62,7 +83,7 @@ def sound(status: int) -> None:
         raise FormatError("the file contradicts itself: it was not written by mphfstore")
 
 
-class Handle:
+class Handle(Attached):
     """Base of `MPHF`, `Filter` and `Store`: immutable, and safe to use from several threads."""
 
     _kind: Kind
@@ -80,27 +101,24 @@ class Handle:
         except Exception:
             raise FormatError(f"keys of an unknown type: {schema.get('key_type')!r}") from None
         self._count = header.keys
-        self._opened: Opened | None = Opened(file)
-
-    def _current(self) -> Opened:
-        """What a call works with from beginning to end, even if the handle is closed meanwhile."""
-        opened = self._opened
-        if opened is None:
-            raise ValueError("this handle is closed")
-        return opened
+        self._attach(Opened(file, self._keys))
 
     def __len__(self) -> int:
         return self._count
-
-    def close(self) -> None:
-        """Gives the mapping back once no look-up or view uses it any more. Look-ups afterwards raise ValueError."""
-        self._opened = None
 
     def __enter__(self: H) -> H:
         return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+    def __copy__(self: H) -> H:
+        copy = type(self).__new__(type(self))
+        copy.__dict__.update(self.__dict__)
+        opened = self._opened
+        if opened is not None:
+            copy._attach(opened)
+        return copy
 
     def __repr__(self) -> str:
         state = "closed " if self._opened is None else ""
@@ -160,27 +178,15 @@ class Handle:
         with Publication(path) as target:
             target.write_at(data, 0)
 
-    def _find(self, opened: Opened, key: object) -> int:
-        """Index of a key, or ABSENT."""
-        raw = self._keys.one(key)
-        index: int = lib.mphf_find(opened.reader, raw, len(raw))
-        if index < lib.ABSENT:
-            sound(index)
-        return index
-
     def _batch(self, opened: Opened, batch: KeyBatch, call: Any) -> NDArray[np.int64]:
         out = np.empty(len(batch), np.int64)
         sound(call(opened.reader, batch.native(), ffi.from_buffer("int64_t[]", out)))
         return out
 
 
-class Membership(Handle):
-    """A handle with fingerprints: what `Filter` and `Store` share."""
-
-    def __contains__(self, key: object) -> bool:
-        """Whether the key is in the set: never wrong for one that is, wrong for others at
-        `info()["false_positive_rate"]`."""
-        return self._find_or_absent(self._current(), key) >= 0
+class Membership(Handle, Contains):
+    """A handle with fingerprints: what `Filter` and `Store` share. `in` is never wrong for a key of the set, and for
+    any other at `info()["false_positive_rate"]`."""
 
     def contains_many(self, keys: Iterable[Any]) -> NDArray[np.bool_]:
         """`in` for every key: an array of bool."""
@@ -194,13 +200,7 @@ class Membership(Handle):
         try:
             return self._batch(opened, self._keys.batch(keys), lib.mphf_find_batch)
         except OverflowError:  # integers that the dtype does not have are absent, here as for `in`
-            return np.array([self._find_or_absent(opened, key) for key in keys], np.int64)
-
-    def _find_or_absent(self, opened: Opened, key: object) -> int:
-        try:
-            return self._find(opened, key)
-        except OverflowError:
-            return int(lib.ABSENT)
+            return np.array([opened.find(key) for key in keys], np.int64)
 
 
 def write(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ._lookup import join
 from ._native import ffi, lib
 
 
@@ -114,15 +115,19 @@ class BytesKeys:
     """Keys that are bytes-like objects or `str`; a `str` is the same key as its UTF-8 encoding."""
 
     name = "bytes"
+    size, signed, text = 0, False, True
 
     def one(self, key: object) -> bytes:
         """Raises TypeError for anything else, UnicodeEncodeError for a lone surrogate."""
-        if isinstance(key, bytes):
+        if type(key) is bytes:
             return key
+        # What others contain, whatever a subclass says of it.
         if isinstance(key, str):
-            return key.encode()
+            return str.encode(key)
+        if isinstance(key, bytes):
+            return bytes.__getitem__(key, slice(None))
         if isinstance(key, bytearray | memoryview):
-            return bytes(key)
+            return memoryview(key).tobytes()
         raise TypeError(f"a key of this store is bytes or str, not {type(key).__name__}")
 
     def decode(self, raw: bytes) -> bytes:
@@ -142,18 +147,8 @@ class BytesKeys:
                 raise TypeError(f"a key of this store is bytes or str, not an array of {keys.dtype}")
         _refuse_single(keys)
         keys = keys if isinstance(keys, list) else list(keys)
-        data, lengths = self._join(keys)
-        return KeyBatch(np.frombuffer(data, np.uint8), len(keys), offsets_of(lengths))
-
-    def _join(self, keys: list[Any]) -> tuple[bytes, NDArray[np.uint64]]:
-        """All keys behind one another, and their lengths; without a call per key where all are bytes or all ASCII."""
-        kinds = set(map(type, keys))
-        joined = b"".join(keys) if kinds == {bytes} else "".join(keys) if kinds == {str} else ""
-        if (joined and joined.isascii()) or isinstance(joined, bytes):  # other characters have several bytes
-            data = joined.encode() if isinstance(joined, str) else joined
-            return data, np.fromiter(map(len, keys), np.uint64, len(keys))
-        encoded = [self.one(key) for key in keys]
-        return b"".join(encoded), np.fromiter(map(len, encoded), np.uint64, len(keys))
+        data, offsets = join(keys, self)
+        return KeyBatch(np.frombuffer(data, np.uint8), len(keys), np.frombuffer(offsets, np.uint64))
 
 
 class IntegerKeys:
@@ -164,7 +159,7 @@ class IntegerKeys:
         if self.dtype.kind not in "iu":
             raise TypeError(f"integer keys have an integer dtype, not {self.dtype}")
         self.name = self.dtype.str
-        self._size, self._signed = self.dtype.itemsize, self.dtype.kind == "i"
+        self.size, self.signed, self.text = self.dtype.itemsize, self.dtype.kind == "i", False
 
     def one(self, key: object) -> bytes:
         """Raises TypeError for what is no integer, OverflowError for one outside the dtype."""
@@ -172,19 +167,19 @@ class IntegerKeys:
             value = operator.index(key)  # type: ignore[arg-type]
         except TypeError:
             raise TypeError(f"a key of this store is an integer ({self.dtype}), not {type(key).__name__}") from None
-        return value.to_bytes(self._size, "little", signed=self._signed)
+        return value.to_bytes(self.size, "little", signed=self.signed)
 
     def decode(self, raw: bytes) -> int:
         """The key that `one` made these bytes of."""
-        return int.from_bytes(raw, "little", signed=self._signed)
+        return int.from_bytes(raw, "little", signed=self.signed)
 
     def batch(self, keys: Iterable[Any]) -> KeyBatch:
         """From a one-dimensional integer array or any iterable of integers. OverflowError if one does not fit the
         dtype."""
         _refuse_single(keys)
         if not isinstance(keys, np.ndarray) or keys.dtype.kind == "O":
-            data = b"".join(map(self.one, keys))
-            return KeyBatch(np.frombuffer(data, np.uint8), len(data) // self._size, width=self._size)
+            data, _ = join(keys if isinstance(keys, list) else list(keys), self)
+            return KeyBatch(np.frombuffer(data, np.uint8), len(data) // self.size, width=self.size)
         if keys.ndim != 1:
             raise ValueError(f"a batch of keys has one dimension, not {keys.ndim}")
         if keys.dtype.kind not in "iu" and len(keys):
@@ -193,7 +188,7 @@ class IntegerKeys:
             bounds = np.iinfo(self.dtype)
             if int(keys.min()) < bounds.min or int(keys.max()) > bounds.max:
                 raise OverflowError(f"an integer key is outside {self.dtype}")
-        return KeyBatch(flat(keys.astype(self.dtype, copy=False)), len(keys), width=self._size)
+        return KeyBatch(flat(keys.astype(self.dtype, copy=False)), len(keys), width=self.size)
 
 
 def listed(keys: Any) -> Any:

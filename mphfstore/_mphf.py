@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from ._build import Options, Progress, build_index
 from ._format import Kind
-from ._handle import Handle, aligned, sound, write
+from ._handle import Handle, aligned, write
 from ._keys import infer_key_type
+from ._lookup import Index
 from ._native import lib
 from ._publish import Memory
 
 
-class MPHF(Handle):
+class MPHF(Handle, Index):
     """A minimal perfect hash function: the n keys it was built from go one-to-one onto 0 … n - 1.
 
     It does not know its keys: any other key gets some index below n, too. RecSplit (Esposito, Graf, Vigna 2020)
@@ -50,23 +51,9 @@ class MPHF(Handle):
         write(memory, build_index(kind.batch(keys), kind, options), Kind.MPHF, kind)
         return cls(aligned(memory.data))
 
-    def index(self, key: object) -> int:
-        """Index of a key of the set; some value below n for any other. Raises ValueError for n = 0, TypeError,
-        OverflowError."""
-        raw = self._keys.one(key)
-        self._some()
-        index: int = lib.mphf_index(self._current().reader, raw, len(raw))
-        if index < 0:
-            sound(index)
-        return index
-
     def index_many(self, keys: Iterable[Any]) -> NDArray[np.int64]:
         """`index` of every key: an array of int64."""
-        batch = self._keys.batch(keys)
-        if len(batch):
-            self._some()
-        return self._batch(self._current(), batch, lib.mphf_index_batch)
-
-    def _some(self) -> None:
-        if not len(self):
+        opened, batch = self._current(), self._keys.batch(keys)
+        if len(batch) and not len(self):
             raise ValueError("a function of no keys has no index to give")
+        return self._batch(opened, batch, lib.mphf_index_batch)

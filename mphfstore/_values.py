@@ -13,7 +13,7 @@ from numpy.lib.format import descr_to_dtype, dtype_to_descr
 from numpy.typing import NDArray
 
 from ._errors import FormatError
-from ._format import Section, elias_fano_words
+from ._format import File, Kind, Section, elias_fano_words
 from ._keys import BytesKeys, flat, gather, offsets_of
 
 CHUNK = 1 << 16  # rows gathered at a time
@@ -65,9 +65,7 @@ class ArrayColumn:
         return len(self._array)
 
     def place(self, order: NDArray[np.uint64]) -> Placed:
-        width, all_rows = self._array.dtype.itemsize, flat(self._array)
-        rows = (gather(all_rows, ids, len(ids) * width, width=width) for ids in _chunks(order))
-        return Placed(dtype_to_descr(self._array.dtype), width, {Section.VALUES: (len(order) * width, rows)})
+        return _rows(dtype_to_descr(self._array.dtype), flat(self._array), self._array.dtype.itemsize, order)
 
 
 class BytesColumn:
@@ -85,7 +83,10 @@ class BytesColumn:
         return len(self._offsets) - 1
 
     def place(self, order: NDArray[np.uint64]) -> Placed:
-        offsets = offsets_of(np.diff(self._offsets)[order])
+        lengths = np.diff(self._offsets)
+        if len(lengths) and lengths.min() == lengths.max() <= MAX_WIDTH:
+            return _rows("bytes", self._blob, int(lengths[0]), order)
+        offsets = offsets_of(lengths[order])
         size = int(offsets[-1])
         bounds = range(0, len(order) + 1, CHUNK)
         sizes = [int(offsets[min(i + CHUNK, len(order))] - offsets[i]) for i in bounds]
@@ -109,11 +110,28 @@ def concatenate(columns: list[Any], kind: Any) -> Column:
     return (BytesColumn if is_bytes(kind) else ArrayColumn).concatenate(columns, kind)
 
 
+def _rows(values: Any, rows: NDArray[np.uint8], width: int, order: NDArray[np.uint64]) -> Placed:
+    """Values that are `rows` of one width."""
+    chunks = (gather(rows, ids, len(ids) * width, width=width) for ids in _chunks(order))
+    return Placed(values, width, {Section.VALUES: (len(order) * width, chunks)})
+
+
 def _chunks(order: NDArray[np.uint64]) -> Iterator[NDArray[np.uint64]]:
     return (order[i : i + CHUNK] for i in range(0, len(order), CHUNK))
 
 
-_bytes = BytesKeys()  # values that are byte strings are flattened the way keys are
+class _Bytes(BytesKeys):
+    """Values that are byte strings are flattened the way keys are, but `str` is none."""
+
+    text = False
+
+    def one(self, key: object) -> bytes:
+        if not isinstance(key, bytes | bytearray | memoryview):
+            raise TypeError(f"values='bytes' takes bytes, not {type(key).__name__}")
+        return super().one(key)
+
+
+_bytes = _Bytes()
 
 
 def column(values: Any, kind: Any, count: int) -> Column:
@@ -133,9 +151,7 @@ def flatten_one(value: Any, kind: Any) -> Any:
     if kind is None:
         return None
     if is_bytes(kind):
-        if not isinstance(value, bytes | bytearray | memoryview):
-            raise TypeError(f"values='bytes' takes bytes, not {type(value).__name__}")
-        return bytes(value)
+        return _bytes.one(value)
     return _as_array([value], value_dtype(kind))[0]
 
 
@@ -145,9 +161,6 @@ def _bytes_column(values: Any) -> BytesColumn:
         if values.dtype.kind not in "SO":
             raise TypeError(f"values='bytes' takes bytes, not an array of {values.dtype}; give its dtype as `values`")
         values = values.tolist()
-    wrong = next((value for value in values if not isinstance(value, bytes | bytearray | memoryview)), None)
-    if wrong is not None or None in values:
-        raise TypeError(f"values='bytes' takes bytes, not {type(wrong).__name__}")
     batch = _bytes.batch(values)
     assert batch.offsets is not None
     return BytesColumn(batch.data, batch.offsets)
@@ -282,6 +295,21 @@ def _check_range(least: int, greatest: int, dtype: np.dtype[Any]) -> None:
     bounds = np.iinfo(dtype)
     if least < bounds.min or greatest > bounds.max:
         raise OverflowError(f"a value is outside {dtype}")
+
+
+def values_of(file: File) -> tuple[memoryview | None, int, NDArray[Any] | None]:
+    """Where a file's values lie, None if it has none; their width, -1 if it varies; and the array of them if they
+    have a numpy dtype. Raises FormatError unless all that fits together."""
+    kind, width = file.schema.get("values"), file.schema.get("value_width")
+    if file.header.kind is not Kind.STORE:
+        return None, -1, None
+    dtype = dtype_from_schema(kind, width)
+    if width is None:
+        return None if kind is None else file.sections[Section.BLOB], -1, None
+    rows, keys = file.sections[Section.VALUES], file.header.keys
+    if len(rows) != keys * width:
+        raise FormatError("values are not as many or as wide as the header says")
+    return rows, int(width), None if dtype is None else np.frombuffer(rows, dtype, keys)
 
 
 def dtype_from_schema(values: Any, value_width: Any) -> np.dtype[Any] | None:

@@ -1,0 +1,623 @@
+/* mphfstore._fastpath: the look-ups of one key as slots of C types, and lists of keys as flat memory. Measured reason: a Python
+ * method around a cffi call takes two to three times as long as all of a C extension's `[]`. mphfstore/_plain.py is the same in
+ * Python, says what every function does, and serves where this module is not built.
+ *
+ *     Reader    what a look-up works with: native reader, kind of keys, place of the values. Immutable; keeps their memory
+ *     Handle    refers to a Reader until it is closed; Index, Contains and Items add `index`, `in`, `[]` and `get`
+ *     join      the keys of a list behind one another
+ *
+ * Nothing is decided here: whatever is rare (a key that is not exactly bytes, str or int, an error) goes to Python.
+ *
+ * A look-up keeps the GIL, which costs less than giving it back, and owns its Reader meanwhile: a key may have an __index__ that
+ * closes the handle. */
+#include <Python.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "native.cdef.h"
+
+#define FAILED INT64_MIN /* in place of an index: an exception is set */
+#define AHEAD 16         /* objects of a list, or values, that are on their way into the cache */
+
+/* --- keys --- */
+
+typedef struct {
+    PyObject *type;          /* the Python object whose `one` makes bytes of any key, or says what is wrong with it */
+    int size;                /* of an integer in bytes; 0: keys are byte strings */
+    bool is_signed, is_text; /* is_text: `str` is a key, too */
+} key_kind;
+
+typedef struct {
+    char *data; /* read only */
+    Py_ssize_t length;
+    uint64_t word;  /* what `data` points to if the key is an integer */
+    PyObject *held; /* what it points into if `one` made it, else NULL */
+} key_bytes;
+
+static bool attribute(PyObject *object, const char *name, int *value)
+{
+    PyObject *found = PyObject_GetAttrString(object, name);
+    *value = found ? (int)PyLong_AsLong(found) : -1;
+    Py_XDECREF(found);
+    return !PyErr_Occurred();
+}
+
+/* Borrows `type`. */
+static bool kind_of(PyObject *type, key_kind *kind)
+{
+    int is_signed, is_text;
+    if (!attribute(type, "size", &kind->size) || !attribute(type, "signed", &is_signed) || !attribute(type, "text", &is_text))
+        return false;
+    if (kind->size != 0 && kind->size != 1 && kind->size != 2 && kind->size != 4 && kind->size != 8) {
+        PyErr_Format(PyExc_ValueError, "integer keys of %d bytes", kind->size);
+        return false;
+    }
+    *kind = (key_kind){type, kind->size, is_signed != 0, is_text != 0};
+    return true;
+}
+
+/* Whether `key`, an int, is one of the kind: if so, *word begins with its bytes. Sets no exception. */
+static bool integer_fits(const key_kind *kind, PyObject *key, uint64_t *word)
+{
+    int overflow, bits = 8 * kind->size;
+    long long value = PyLong_AsLongLongAndOverflow(key, &overflow);
+    *word = (uint64_t)value;
+    if (kind->is_signed)
+        return !overflow && (bits == 64 || (value >= -(1ll << (bits - 1)) && value < 1ll << (bits - 1)));
+    if (overflow > 0 && bits == 64) {
+        *word = PyLong_AsUnsignedLongLong(key);
+        if (!PyErr_Occurred())
+            return true;
+        PyErr_Clear();
+        return false;
+    }
+    return !overflow && value >= 0 && (bits == 64 || value < 1ll << bits);
+}
+
+static bool convert(const key_kind *kind, PyObject *key, key_bytes *bytes)
+{
+    Py_INCREF(key); /* a list may lose it meanwhile */
+    bytes->held = PyObject_CallMethod(kind->type, "one", "(O)", key);
+    Py_DECREF(key);
+    if (bytes->held && PyBytes_AsStringAndSize(bytes->held, &bytes->data, &bytes->length) == 0)
+        return true;
+    Py_CLEAR(bytes->held);
+    return false;
+}
+
+/* The bytes of a key, valid while `key` lives and until bytes->held is released. False: an exception is set. */
+static inline bool bytes_of(const key_kind *kind, PyObject *key, key_bytes *bytes)
+{
+    bytes->held = NULL;
+    if (kind->size) {
+        if (PyLong_CheckExact(key) && integer_fits(kind, key, &bytes->word)) {
+            bytes->data = (char *)&bytes->word;
+            bytes->length = kind->size;
+            return true;
+        }
+    } else if (PyBytes_CheckExact(key)) {
+        return PyBytes_AsStringAndSize(key, &bytes->data, &bytes->length) == 0;
+    } else if (kind->is_text && PyUnicode_CheckExact(key)) {
+        bytes->data = (char *)PyUnicode_AsUTF8AndSize(key, &bytes->length);
+        return bytes->data != NULL;
+    }
+    return convert(kind, key, bytes);
+}
+
+/* --- Reader --- */
+
+typedef struct {
+    PyObject_HEAD
+    const mphf_reader *reader;
+    uint64_t count;     /* keys of the set */
+    key_kind kind;      /* owns kind.type */
+    PyObject *owner;    /* keeps `reader` and `values` */
+    const char *values; /* rows of `width` bytes or, if that is negative, what spans point into; NULL: none */
+    Py_ssize_t length, width;
+    PyObject *array;    /* the values if a numpy dtype says what they are, else NULL */
+} Reader;
+
+static PyObject *reader_new(PyTypeObject *type, PyObject *arguments, PyObject *Py_UNUSED(names))
+{
+    unsigned long long reader, values, count;
+    PyObject *owner, *kind_type, *array;
+    Py_ssize_t length, width;
+    key_kind kind;
+    if (!PyArg_ParseTuple(arguments, "KOKOKnnO:Reader", &reader, &owner, &count, &kind_type, &values, &length, &width, &array) ||
+        !kind_of(kind_type, &kind))
+        return NULL;
+    if (values && width > 0 && count > (uint64_t)length / (uint64_t)width) {
+        PyErr_SetString(PyExc_ValueError, "fewer values than keys");
+        return NULL;
+    }
+    allocfunc allocate = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+    Reader *self = (Reader *)allocate(type, 0);
+    if (!self)
+        return NULL;
+    self->reader = (const mphf_reader *)(uintptr_t)reader;
+    self->owner = Py_NewRef(owner);
+    self->count = count;
+    self->kind = kind;
+    Py_INCREF(kind.type);
+    self->values = (const char *)(uintptr_t)values;
+    self->length = length;
+    self->width = width;
+    self->array = array == Py_None ? NULL : Py_NewRef(array);
+    return (PyObject *)self;
+}
+
+/* No tp_clear: like a tuple, it cannot be the last link of a cycle, and nobody ever sees it half. */
+static int reader_traverse(PyObject *object, visitproc visit, void *arg)
+{
+    Reader *self = (Reader *)object;
+    Py_VISIT(Py_TYPE(object));
+    Py_VISIT(self->owner);
+    Py_VISIT(self->kind.type);
+    Py_VISIT(self->array);
+    return 0;
+}
+
+static void deallocate(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    release(object);
+    Py_DECREF(type);
+}
+
+static void reader_dealloc(PyObject *object)
+{
+    Reader *self = (Reader *)object;
+    PyObject_GC_UnTrack(object);
+    Py_XDECREF(self->array);
+    Py_XDECREF(self->kind.type);
+    Py_XDECREF(self->owner);
+    deallocate(object);
+}
+
+/* Has Python raise the exception for a native status. */
+static void fail(Reader *self, int64_t status)
+{
+    PyObject *result = PyObject_CallMethod((PyObject *)self, "_failed", "i", (int)status);
+    if (!result)
+        return;
+    Py_DECREF(result);
+    PyErr_SetString(PyExc_SystemError, "a failure that raised nothing");
+}
+
+/* Index of a key, ABSENT or FAILED. */
+static int64_t find(Reader *self, PyObject *key)
+{
+    key_bytes bytes;
+    if (!bytes_of(&self->kind, key, &bytes)) {
+        if (!PyErr_ExceptionMatches(PyExc_OverflowError))
+            return FAILED;
+        PyErr_Clear(); /* no integer of the dtype: not in the set */
+        return ABSENT;
+    }
+    int64_t index = mphf_find(self->reader, (const uint8_t *)bytes.data, (uint64_t)bytes.length);
+    Py_XDECREF(bytes.held);
+    if (index >= ABSENT)
+        return index;
+    fail(self, index);
+    return FAILED;
+}
+
+static PyObject *reader_find(PyObject *self, PyObject *key)
+{
+    int64_t index = find((Reader *)self, key);
+    return index == FAILED ? NULL : PyLong_FromLongLong(index);
+}
+
+static PyObject *reader_index(PyObject *object, PyObject *key)
+{
+    Reader *self = (Reader *)object;
+    key_bytes bytes;
+    if (!bytes_of(&self->kind, key, &bytes))
+        return NULL;
+    int64_t index = self->count ? mphf_index(self->reader, (const uint8_t *)bytes.data, (uint64_t)bytes.length) : ABSENT;
+    Py_XDECREF(bytes.held);
+    if (index >= 0)
+        return PyLong_FromLongLong(index);
+    if (self->count)
+        fail(self, index);
+    else
+        PyErr_SetString(PyExc_ValueError, "a function of no keys has no index to give");
+    return NULL;
+}
+
+/* index: one of the set's. */
+static PyObject *value(Reader *self, int64_t index)
+{
+    if (self->array)
+        return PySequence_GetItem(self->array, (Py_ssize_t)index);
+    if (!self->values) {
+        PyErr_SetString(PyExc_TypeError, "this store has no values; use `in`");
+        return NULL;
+    }
+    if (self->width >= 0)
+        return PyBytes_FromStringAndSize(self->values + index * self->width, self->width);
+    value_span span = mphf_span(self->reader, (uint64_t)index);
+    if (span.begin < 0 || span.end > self->length) {
+        fail(self, STATUS_CORRUPT);
+        return NULL;
+    }
+    return PyBytes_FromStringAndSize(self->values + span.begin, (Py_ssize_t)(span.end - span.begin));
+}
+
+static PyObject *reader_value_list(PyObject *object, PyObject *arguments)
+{
+    Reader *self = (Reader *)object;
+    unsigned long long address;
+    Py_ssize_t count;
+    PyObject *absent;
+    if (!PyArg_ParseTuple(arguments, "KnO:value_list", &address, &count, &absent))
+        return NULL;
+    const int64_t *indices = (const int64_t *)(uintptr_t)address;
+    PyObject *list = PyList_New(count);
+    for (Py_ssize_t i = 0; list && i < count; i++) {
+        if (self->width > 0 && self->values && i + AHEAD < count && (uint64_t)indices[i + AHEAD] < self->count)
+            __builtin_prefetch(self->values + indices[i + AHEAD] * self->width);
+        PyObject *item = (uint64_t)indices[i] < self->count ? value(self, indices[i]) : Py_NewRef(absent);
+        if (!item || PyList_SetItem(list, i, item) < 0)
+            Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyMethodDef reader_methods[] = {
+    {"find", reader_find, METH_O, NULL},
+    {"index", reader_index, METH_O, NULL},
+    {"value_list", reader_value_list, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot reader_slots[] = {
+    {Py_tp_new, reader_new},
+    {Py_tp_dealloc, reader_dealloc},
+    {Py_tp_traverse, reader_traverse},
+    {Py_tp_methods, reader_methods},
+    {0, NULL},
+};
+
+static PyType_Spec reader_spec = {
+    "mphfstore._fastpath.Reader", sizeof(Reader), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+    reader_slots,
+};
+
+/* --- Handle --- */
+
+typedef struct {
+    PyObject_HEAD
+    Reader *opened; /* NULL: closed */
+} Handle;
+
+typedef struct {
+    PyTypeObject *reader;
+} module_state;
+
+/* A new reference. NULL: closed, an exception is set. */
+static inline Reader *current(PyObject *self)
+{
+    Reader *opened = ((Handle *)self)->opened;
+    if (opened)
+        Py_INCREF(opened);
+    else
+        PyErr_SetString(PyExc_ValueError, "this handle is closed");
+    return opened;
+}
+
+static PyObject *handle_current(PyObject *self, PyObject *Py_UNUSED(none)) { return (PyObject *)current(self); }
+
+static PyObject *handle_opened(PyObject *self, void *Py_UNUSED(closure))
+{
+    PyObject *opened = (PyObject *)((Handle *)self)->opened;
+    return Py_NewRef(opened ? opened : Py_None);
+}
+
+static PyObject *handle_attach(PyObject *object, PyTypeObject *type, PyObject *const *arguments, size_t count, PyObject *names)
+{
+    const module_state *state = PyType_GetModuleState(type);
+    if (count != 1 || names || !PyObject_TypeCheck(arguments[0], state->reader)) {
+        PyErr_SetString(PyExc_TypeError, "_attach takes a Reader");
+        return NULL;
+    }
+    Reader *before = ((Handle *)object)->opened;
+    ((Handle *)object)->opened = (Reader *)Py_NewRef(arguments[0]);
+    Py_XDECREF(before);
+    Py_RETURN_NONE;
+}
+
+static int handle_clear(PyObject *self)
+{
+    Py_CLEAR(((Handle *)self)->opened);
+    return 0;
+}
+
+static PyObject *handle_close(PyObject *self, PyObject *Py_UNUSED(none))
+{
+    handle_clear(self);
+    Py_RETURN_NONE;
+}
+
+static int handle_traverse(PyObject *self, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(((Handle *)self)->opened);
+    return 0;
+}
+
+static void handle_dealloc(PyObject *self)
+{
+    PyObject_GC_UnTrack(self);
+    handle_clear(self);
+    deallocate(self);
+}
+
+/* Up to two arguments by position or name; the first is required, the second stays as it is if not given. */
+static bool arguments_of(const char *function, const char *const names[2], PyObject *const *arguments, Py_ssize_t count,
+                         PyObject *keywords, PyObject *into[2])
+{
+    Py_ssize_t named = keywords ? PyTuple_Size(keywords) : 0, most = names[1] ? 2 : 1;
+    if (count + named < 1 || count + named > most) {
+        PyErr_Format(PyExc_TypeError, "%s() takes 1 to %zd arguments, not %zd", function, most, count + named);
+        return false;
+    }
+    PyObject *given[2] = {NULL, NULL};
+    for (Py_ssize_t i = 0; i < count; i++)
+        given[i] = arguments[i];
+    for (Py_ssize_t i = 0; i < named; i++) {
+        PyObject *name = PyTuple_GetItem(keywords, i);
+        Py_ssize_t position = 0;
+        while (position < most && PyUnicode_CompareWithASCIIString(name, names[position]) != 0)
+            position++;
+        if (position == most || given[position]) {
+            PyErr_Format(PyExc_TypeError, "%s() got an unexpected argument '%U'", function, name);
+            return false;
+        }
+        given[position] = arguments[count + i];
+    }
+    if (!given[0]) {
+        PyErr_Format(PyExc_TypeError, "%s() missing argument '%s'", function, names[0]);
+        return false;
+    }
+    into[0] = given[0];
+    if (given[1])
+        into[1] = given[1];
+    return true;
+}
+
+static PyObject *index_index(PyObject *self, PyObject *const *arguments, Py_ssize_t count, PyObject *keywords)
+{
+    static const char *const names[2] = {"key", NULL};
+    PyObject *given[2] = {NULL, NULL};
+    if (!arguments_of("index", names, arguments, count, keywords, given))
+        return NULL;
+    Reader *opened = current(self);
+    if (!opened)
+        return NULL;
+    PyObject *index = reader_index((PyObject *)opened, given[0]);
+    Py_DECREF(opened);
+    return index;
+}
+
+static int contains_contains(PyObject *self, PyObject *key)
+{
+    Reader *opened = current(self);
+    if (!opened)
+        return -1;
+    int64_t index = find(opened, key);
+    Py_DECREF(opened);
+    return index == FAILED ? -1 : index >= 0;
+}
+
+static void raise_absent(PyObject *key)
+{
+    if (PyBytes_CheckExact(key) || PyUnicode_CheckExact(key) || PyLong_CheckExact(key)) {
+        PyErr_SetObject(PyExc_KeyError, key);
+        return;
+    }
+    PyObject *error = PyObject_CallFunctionObjArgs(PyExc_KeyError, key, NULL); /* a tuple would be taken for its arguments */
+    if (error)
+        PyErr_SetObject(PyExc_KeyError, error);
+    Py_XDECREF(error);
+}
+
+/* absent: what an absent key has; NULL: a KeyError. */
+static PyObject *value_or(PyObject *self, PyObject *key, PyObject *absent)
+{
+    Reader *opened = current(self);
+    if (!opened)
+        return NULL;
+    PyObject *result = NULL;
+    int64_t index = find(opened, key);
+    if (index >= 0)
+        result = value(opened, index);
+    else if (index == ABSENT && absent)
+        result = Py_NewRef(absent);
+    else if (index == ABSENT)
+        raise_absent(key);
+    Py_DECREF(opened);
+    return result;
+}
+
+static PyObject *items_subscript(PyObject *self, PyObject *key) { return value_or(self, key, NULL); }
+
+static PyObject *items_get(PyObject *self, PyObject *const *arguments, Py_ssize_t count, PyObject *keywords)
+{
+    static const char *const names[2] = {"key", "default"};
+    PyObject *given[2] = {NULL, Py_None};
+    return arguments_of("get", names, arguments, count, keywords, given) ? value_or(self, given[0], given[1]) : NULL;
+}
+
+#define METHOD(function) ((PyCFunction)(void (*)(void))(function))
+
+static PyMethodDef handle_methods[] = {
+    {"_current", handle_current, METH_NOARGS, NULL},
+    {"_attach", METHOD(handle_attach), METH_METHOD | METH_FASTCALL | METH_KEYWORDS, NULL},
+    {"close", handle_close, METH_NOARGS,
+     "close($self, /)\n--\n\n"
+     "Gives the mapping back once no look-up or view uses it any more. Look-ups afterwards raise ValueError."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyMethodDef index_methods[] = {
+    {"index", METHOD(index_index), METH_FASTCALL | METH_KEYWORDS,
+     "index($self, /, key)\n--\n\n"
+     "Index of a key of the set; some value below n for any other. Raises ValueError for n = 0, TypeError, OverflowError."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyMethodDef items_methods[] = {
+    {"get", METHOD(items_get), METH_FASTCALL | METH_KEYWORDS,
+     "get($self, /, key, default=None)\n--\n\n"
+     "The key's value, or `default` if it is absent."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef handle_attributes[] = {
+    {"_opened", handle_opened, NULL, NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot handle_slots[] = {
+    {Py_tp_dealloc, handle_dealloc},
+    {Py_tp_traverse, handle_traverse},
+    {Py_tp_clear, handle_clear},
+    {Py_tp_methods, handle_methods},
+    {Py_tp_getset, handle_attributes},
+    {0, NULL},
+};
+static PyType_Slot index_slots[] = {{Py_tp_methods, index_methods}, {0, NULL}};
+static PyType_Slot contains_slots[] = {{Py_sq_contains, contains_contains}, {0, NULL}};
+static PyType_Slot items_slots[] = {{Py_mp_subscript, items_subscript}, {Py_tp_methods, items_methods}, {0, NULL}};
+
+#define SUBTYPE Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE /* of Handle, whose traverse and clear it has */
+static PyType_Spec handle_spec = {
+    "mphfstore._fastpath.Handle", sizeof(Handle), 0, SUBTYPE | Py_TPFLAGS_HAVE_GC, handle_slots,
+};
+static PyType_Spec index_spec = {"mphfstore._fastpath.Index", sizeof(Handle), 0, SUBTYPE, index_slots};
+static PyType_Spec contains_spec = {"mphfstore._fastpath.Contains", sizeof(Handle), 0, SUBTYPE, contains_slots};
+static PyType_Spec items_spec = {"mphfstore._fastpath.Items", sizeof(Handle), 0, SUBTYPE, items_slots};
+
+/* --- lists of keys --- */
+
+/* Grows `array`, whose first `size` bytes are in use, so that `more` fit. */
+static bool reserve(PyObject *array, Py_ssize_t size, Py_ssize_t more, Py_ssize_t *capacity)
+{
+    if (more <= *capacity - size)
+        return true;
+    if (more > PY_SSIZE_T_MAX / 2 - size) {
+        PyErr_NoMemory();
+        return false;
+    }
+    *capacity = (size + more) + (size + more) / 2;
+    return PyByteArray_Resize(array, *capacity) == 0;
+}
+
+/* The keys of `list` behind one another in `data`; where each begins, and the last ends, in `offsets` if that is not NULL. */
+static bool join_into(PyObject *list, Py_ssize_t count, const key_kind *kind, PyObject *data, uint64_t *offsets)
+{
+    Py_ssize_t size = 0, capacity = PyByteArray_Size(data);
+    for (Py_ssize_t i = 0; i < count; i++) {
+        if (i + AHEAD < count) { /* shuffled keys lie all over the memory */
+            uintptr_t later = (uintptr_t)PyList_GetItem(list, i + AHEAD);
+            __builtin_prefetch((const void *)later);
+            __builtin_prefetch((const void *)(later + 48)); /* the end of a short key */
+        }
+        key_bytes bytes;
+        PyObject *key = PyList_GetItem(list, i); /* checks the bounds: `one` may do anything to the list */
+        if (!key || !bytes_of(kind, key, &bytes))
+            return false;
+        bool fits = reserve(data, size, bytes.length, &capacity);
+        if (fits) {
+            memcpy(PyByteArray_AsString(data) + size, bytes.data, (size_t)bytes.length);
+        }
+        Py_XDECREF(bytes.held);
+        if (!fits)
+            return false;
+        if (offsets)
+            offsets[i] = (uint64_t)size;
+        size += bytes.length;
+    }
+    if (offsets)
+        offsets[count] = (uint64_t)size;
+    return PyByteArray_Resize(data, size) == 0;
+}
+
+static PyObject *join(PyObject *Py_UNUSED(module), PyObject *arguments)
+{
+    PyObject *list, *type, *offsets = NULL, *result = NULL;
+    key_kind kind;
+    if (!PyArg_ParseTuple(arguments, "O!O:join", &PyList_Type, &list, &type) || !kind_of(type, &kind))
+        return NULL;
+    Py_ssize_t count = PyList_Size(list);
+    PyObject *data = PyByteArray_FromStringAndSize(NULL, count * (kind.size ? kind.size : 16));
+    if (data && !kind.size)
+        offsets = PyByteArray_FromStringAndSize(NULL, (count + 1) * (Py_ssize_t)sizeof(uint64_t));
+    if (data && (kind.size || offsets) &&
+        join_into(list, count, &kind, data, offsets ? (uint64_t *)(void *)PyByteArray_AsString(offsets) : NULL))
+        result = PyTuple_Pack(2, data, offsets ? offsets : Py_None);
+    Py_XDECREF(data);
+    Py_XDECREF(offsets);
+    return result;
+}
+
+/* --- module --- */
+
+static PyMethodDef functions[] = {{"join", join, METH_VARARGS, NULL}, {NULL, NULL, 0, NULL}};
+
+/* A borrowed reference that the module keeps; NULL: an exception is set. */
+static PyTypeObject *add_type(PyObject *module, PyType_Spec *spec, PyTypeObject *base)
+{
+    PyObject *bases = base ? PyTuple_Pack(1, base) : NULL;
+    PyObject *type = base && !bases ? NULL : PyType_FromModuleAndSpec(module, spec, bases);
+    Py_XDECREF(bases);
+    if (type && PyModule_AddType(module, (PyTypeObject *)type) < 0)
+        Py_CLEAR(type);
+    Py_XDECREF(type);
+    return (PyTypeObject *)type;
+}
+
+static int execute(PyObject *module)
+{
+    module_state *state = PyModule_GetState(module);
+    PyTypeObject *reader = add_type(module, &reader_spec, NULL), *handle, *contains;
+    if (!reader)
+        return -1;
+    Py_INCREF(reader);
+    state->reader = reader;
+    handle = add_type(module, &handle_spec, NULL);
+    contains = handle ? add_type(module, &contains_spec, handle) : NULL;
+    return contains && add_type(module, &index_spec, handle) && add_type(module, &items_spec, contains) ? 0 : -1;
+}
+
+static int module_traverse(PyObject *module, visitproc visit, void *arg)
+{
+    Py_VISIT(((module_state *)PyModule_GetState(module))->reader);
+    return 0;
+}
+
+static int module_clear(PyObject *module)
+{
+    Py_CLEAR(((module_state *)PyModule_GetState(module))->reader);
+    return 0;
+}
+
+static void module_free(void *module) { module_clear(module); }
+
+static PyModuleDef_Slot module_slots[] = {{Py_mod_exec, execute}, {0, NULL}};
+
+static PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "mphfstore._fastpath",
+    .m_size = sizeof(module_state),
+    .m_methods = functions,
+    .m_slots = module_slots,
+    .m_traverse = module_traverse,
+    .m_clear = module_clear,
+    .m_free = module_free,
+};
+
+PyMODINIT_FUNC PyInit__fastpath(void); /* PyMODINIT_FUNC alone is no prototype */
+PyMODINIT_FUNC PyInit__fastpath(void) { return PyModuleDef_Init(&definition); }
