@@ -64,7 +64,7 @@ PRESETS = {
     "quick": Preset(9, 100, Chain((4, 3, 4), 200, 256, 4), (6, 40)),
     "fast": Preset(14, 80, Chain((8, 4, 4), 150, 220, 4), (11, 7)),
     "balanced": Preset(12, 160, Chain((5, 3, 4), 150, 220, 4), (8, 100)),
-    "compact": Preset(12, 1000, Chain((6, 4, 4), 90, 150, 6), (12, 500)),
+    "compact": Preset(12, 700, Chain((5, 4, 4), 77, 128, 6), (12, 500)),
     "smallest": Preset(12, 2000, Chain((6, 4, 4), 31, 38, 8), (14, 2000)),
 }
 
