@@ -1,5 +1,9 @@
 /* The directory of chained seeds: sizes of the buckets, a few dozen to a line of 64 bytes; where a bucket's bits start is a linear
- * function of the keys and the buckets before it (FORMAT.md §5). */
+ * function of the keys and the buckets before it (FORMAT.md §5).
+ *
+ * Measured against an Elias-Fano sequence of the same sizes (1 M keys, AVX2, one after the other): 13 ns in place of 23 at buckets of 80
+ * keys for 0.022 bits per key more, 13 in place of 23 at 160 for 0.009, 8 (two-byte entries) in place of 23 at 2000 for 0.005. One
+ * cache line in place of four. */
 #ifndef MPHF_CHAIN_DIRECTORY_H
 #define MPHF_CHAIN_DIRECTORY_H
 
