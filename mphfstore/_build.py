@@ -195,8 +195,9 @@ def build_hashed(hi: Words, lo: Words, seed: int, options: Options) -> Index:
     per_partition = -(-count // (options.bucket_size << log2))
     buckets = per_partition << log2 if count else 0
     starts = np.empty((1 << log2) + 1, np.uint64)
-    parted_hi, parted_lo, records = np.empty_like(hi), np.empty_like(lo), np.empty_like(lo)
-    lib.mphf_scatter(_words(hi), _words(lo), count, log2, *map(_words, (starts, parted_hi, parted_lo, records)))
+    parted = np.empty((count, 3), np.uint64)
+    lib.mphf_scatter(_words(hi), _words(lo), count, log2, _words(starts), ffi.from_buffer("hashed_record[]", parted))
+    ordered_hi, ordered_records = np.empty_like(hi), np.empty_like(hi)
     # Poisson sizes: eight standard deviations above the mean; larger buckets build a table of their own.
     expected = min(count, int(options.bucket_size + 8 * options.bucket_size**0.5 + 16), lib.MPHF_LARGEST_BUCKET)
     tables = _tables(parameters, expected)
@@ -208,7 +209,8 @@ def build_hashed(hi: Words, lo: Words, seed: int, options: Options) -> Index:
             raise _Unsolved  # a hash that spreads nothing
         return lib.mphf_build_partition(
             tables, search_isa, number * per_partition, per_partition if count else 0, buckets,
-            *(_words(words[begin:end]) for words in (parted_hi, parted_lo, records)), end - begin, cancel,
+            ffi.from_buffer("hashed_record[]", parted[begin:end]), end - begin,
+            _words(ordered_hi[begin:end]), _words(ordered_records[begin:end]), cancel,
         )  # fmt: skip
 
     with _released(_run(build, starts, options)) as partitions:
@@ -218,7 +220,16 @@ def build_hashed(hi: Words, lo: Words, seed: int, options: Options) -> Index:
         join = _join_chained if options.method == "chained" else _join
         trees, directory = join(partitions, buckets, per_partition, tables)
         return Index(
-            parameters, options.bucket_size, seed, count, buckets, largest, trees, directory, parted_hi, records
+            parameters,
+            options.bucket_size,
+            seed,
+            count,
+            buckets,
+            largest,
+            trees,
+            directory,
+            ordered_hi,
+            ordered_records,
         )
 
 

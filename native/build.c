@@ -3,8 +3,9 @@
 
 #include "builder.h"
 
+/* One stream of whole records per partition: three of hi, lo and id each would be more pages than the processor keeps at hand. */
 void mphf_scatter(const uint64_t *hi, const uint64_t *lo, uint64_t count, uint32_t partitions_log2, uint64_t *starts,
-                  uint64_t *hi_out, uint64_t *lo_out, uint64_t *id_out)
+                  hashed_record *out)
 {
     u64 partitions = 1ull << partitions_log2;
     memset(starts, 0, (partitions + 1) * sizeof *starts);
@@ -15,12 +16,8 @@ void mphf_scatter(const uint64_t *hi, const uint64_t *lo, uint64_t count, uint32
         starts[p] = at;
         at += size;
     }
-    for (u64 i = 0; i < count; i++) { /* starts[p] runs ahead to where partition p + 1 starts */
-        u64 to = starts[mulhi64(hi[i], partitions)]++;
-        hi_out[to] = hi[i];
-        lo_out[to] = lo[i];
-        id_out[to] = i;
-    }
+    for (u64 i = 0; i < count; i++) /* starts[p] runs ahead to where partition p + 1 starts */
+        out[starts[mulhi64(hi[i], partitions)]++] = (hashed_record){hi[i], lo[i], i};
     memmove(starts + 1, starts, partitions * sizeof *starts);
     starts[0] = 0;
 }
@@ -67,19 +64,19 @@ static void free_scratch(builder *b)
 }
 
 /* Sorts lo by bucket (order[i]: the record that comes i-th) and sets sizes and the largest one. */
-static void sort_by_bucket(mphf_partition *p, u64 first, u64 buckets, u64 all, const u64 *hi, const u64 *lo, u32 count,
-                           u64 *lo_sorted, u32 *order)
+static void sort_by_bucket(mphf_partition *p, u64 first, u64 buckets, u64 all, const hashed_record *records, u32 count,
+                           u64 *lo, u32 *order)
 {
     for (u32 i = 0; i < count; i++)
-        p->sizes[mulhi64(hi[i], all) - first]++;
+        p->sizes[mulhi64(records[i].hi, all) - first]++;
     for (u64 i = 0, at = 0; i < buckets; i++) {
         p->starts[i] = at; /* in keys, for the moment */
         at += p->sizes[i];
         p->largest = p->sizes[i] > p->largest ? p->sizes[i] : p->largest;
     }
     for (u32 i = 0; i < count; i++) {
-        u64 to = p->starts[mulhi64(hi[i], all) - first]++;
-        lo_sorted[to] = lo[i];
+        u64 to = p->starts[mulhi64(records[i].hi, all) - first]++;
+        lo[to] = records[i].lo;
         order[to] = i;
     }
 }
@@ -98,51 +95,42 @@ static int build_buckets(builder *b, mphf_partition *p, build_bucket *method, u6
     return STATUS_OK;
 }
 
-/* words[i] <- words[order[i]] */
-static void reorder(u64 *words, const u32 *order, u32 count, u64 *scratch)
-{
-    memcpy(scratch, words, count * sizeof *words);
-    for (u32 i = 0; i < count; i++)
-        words[i] = scratch[order[i]];
-}
-
 mphf_partition *mphf_build_partition(const mphf_tables *t, const char *isa, uint64_t first, uint64_t buckets, uint64_t all,
-                                     uint64_t *hi, uint64_t *lo, uint64_t *id, uint32_t count, const volatile int *cancel)
+                                     const hashed_record *records, uint32_t count, uint64_t *hi, uint64_t *id,
+                                     const volatile int *cancel)
 {
     mphf_partition *p = calloc(1, sizeof *p);
     if (!p)
         return NULL;
-    u64 *lo_sorted = malloc((count + 1u) * sizeof *lo_sorted);
+    u64 *lo = malloc((count + 1u) * sizeof *lo);
     u32 *order = malloc((count + 1u) * sizeof *order);
     mphf_tables *own = NULL; /* for a bucket larger than the shared tables expect */
     p->sizes = calloc(buckets + 1, sizeof *p->sizes);
     p->starts = calloc(buckets + 1, sizeof *p->starts);
     p->status = STATUS_NO_MEMORY;
-    if (lo_sorted && order && p->sizes && p->starts) {
+    if (lo && order && p->sizes && p->starts) {
         builder b = {.tables = t, .cancel = cancel};
-        sort_by_bucket(p, first, buckets, all, hi, lo, count, lo_sorted, order);
+        sort_by_bucket(p, first, buckets, all, records, count, lo, order);
         if (p->largest > LARGEST_BUCKET) {
             p->status = STATUS_TOO_LARGE;
         } else {
             if (p->largest > t->largest)
                 b.tables = own = mphf_tables_new(&t->parameters, p->largest);
             if (b.tables && allocate_scratch(&b, p->largest))
-                p->status = build_buckets(&b, p, instruction_set_named(isa)->methods[t->parameters.method], buckets,
-                                          lo_sorted, order);
+                p->status = build_buckets(&b, p, instruction_set_named(isa)->methods[t->parameters.method], buckets, lo, order);
         }
         p->bits = b.bits;
         p->bit_count = b.bit_count;
         p->salts = b.salts;
         p->salt_count = b.salt_count;
         free_scratch(&b);
-        if (p->status == STATUS_OK) {
-            reorder(hi, order, count, lo_sorted);
-            reorder(lo, order, count, lo_sorted);
-            reorder(id, order, count, lo_sorted);
+        for (u32 i = 0; p->status == STATUS_OK && i < count; i++) {
+            hi[i] = records[order[i]].hi;
+            id[i] = records[order[i]].id;
         }
     }
     mphf_tables_free(own);
-    free(lo_sorted);
+    free(lo);
     free(order);
     return p;
 }

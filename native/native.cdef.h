@@ -68,15 +68,19 @@ typedef struct {
 const char *mphf_isa_best(void);
 int mphf_isa_available(const char *name);
 
-/* Sorts records by partition = top bits of hi; starts[partitions + 1] receives each
- * one's first record, id_out where in the input a record stood. */
-void mphf_scatter(const uint64_t *hi, const uint64_t *lo, uint64_t count, uint32_t partitions_log2, uint64_t *starts,
-                  uint64_t *hi_out, uint64_t *lo_out, uint64_t *id_out);
+/* A key's hash and where in the input it stood. */
+typedef struct {
+    uint64_t hi, lo, id;
+} hashed_record;
 
-/* Builds the `buckets` buckets from `first` on of `all`, whose records are given; on return hi, lo and id are in the order of the
+/* Sorts records by partition = top bits of hi; starts[partitions + 1] receives each one's first record. */
+void mphf_scatter(const uint64_t *hi, const uint64_t *lo, uint64_t count, uint32_t partitions_log2, uint64_t *starts,
+                  hashed_record *out);
+
+/* Builds the `buckets` buckets from `first` on of `all`, whose records are given; hi and id receive the records' in the order of the
  * keys' indices. Polls *cancel. Free the result. */
 mphf_partition *mphf_build_partition(const mphf_tables *t, const char *isa, uint64_t first, uint64_t buckets, uint64_t all,
-                                     uint64_t *hi, uint64_t *lo, uint64_t *id, uint32_t count,
+                                     const hashed_record *records, uint32_t count, uint64_t *hi, uint64_t *id,
                                      const volatile int *cancel);
 void mphf_partition_free(mphf_partition *p);
 
