@@ -14,7 +14,7 @@ Section signs (§) name FORMAT.md's sections. Bit strings are `str` of '0' and '
     reader        a file to indices and values
 """
 
-from . import bits, chained, directory, function, rice, sequences, tree
+from . import bits, chained, directory, function, rice, sequences, tree, writer
 from .bits import pack, unpack
 from .chained import Params as ChainedParams
 from .function import Function, FunctionReader, build_function
@@ -27,5 +27,5 @@ from .writer import build, hash_key
 __all__ = [
     "ChainedParams", "EliasFano", "Function", "FunctionReader", "Params", "Reader", "bits", "block_sums", "build",
     "build_bucket", "build_function", "chained", "directory", "elias_fano_encode", "function", "hash_key", "pack",
-    "rice", "sequences", "tree", "unpack",
+    "rice", "sequences", "tree", "unpack", "writer",
 ]  # fmt: skip

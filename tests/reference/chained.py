@@ -240,7 +240,7 @@ class Bucket(NamedTuple):
 
     bits: str
     salt: int  # of the root, as found: the bits hold no more than 2^r − 1
-    visits: int
+    visits: int  # below the root, and root salts given up
 
 
 def build_bucket(params: Params, los: list[int]) -> Bucket | None:
@@ -251,7 +251,6 @@ def build_bucket(params: Params, los: list[int]) -> Bucket | None:
     limit, visits = 64 * len(numbers) + 1000, 0
     for salt in count():
         path = [Visit(numbers[0], los, min(salt, params.escape), salt)]
-        visits += 1
         while path and visits <= limit:
             if not path[-1].advance():
                 path.pop()
@@ -262,7 +261,7 @@ def build_bucket(params: Params, los: list[int]) -> Bucket | None:
                 sigma = before >> max(0, place.begin - 32)
                 path.append(Visit(place, path[place.parent].parts[place.part], before, sigma))
                 visits += 1
-        visits += 1  # a root salt given up
+        visits += 1  # at the root: its salt given up
         if visits > limit:
             return None
     raise AssertionError
