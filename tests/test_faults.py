@@ -19,7 +19,7 @@ import mphfstore as ms
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     path = tmp_path_factory.mktemp("faults") / "s"
-    ms.build(path, {f"key{i}": b"v" * (i % 7) for i in range(300)}, seed=1, metadata={"a": 1}, method="rotation")
+    ms.build(path, {f"key{i}": b"v" * (i % 7) for i in range(300)}, seed=1, metadata={"a": 1})
     return path.read_bytes()
 
 

@@ -17,6 +17,7 @@ import mphfstore as ms
 
 FOLDER = Path(__file__).parent / "golden"
 WORDS = [f"word{i}" for i in range(300)]
+MANY = [f"word{i}" for i in range(5000)]
 ROW = np.dtype([("x", "<f4"), ("y", "<u2", (2,))])
 
 
@@ -40,6 +41,13 @@ FILES: dict[str, Callable[[Path], None]] = {
     "v1-empty": lambda p: store(p, {}, method="rotation"),
     "v1-filter": lambda p: ms.Filter.build(WORDS, fingerprint_bits=13, seed=2026, method="brute").save(p),
     "v1-mphf": lambda p: ms.MPHF.build(WORDS, seed=2026, method="rotation", leaf_size=12, bucket_size=300).save(p),
+    "v1-chained-bytes": lambda p: store(
+        p, {w: w[4:].encode() for w in WORDS}, preset="balanced", method="chained", metadata=["é"]
+    ),
+    "v1-chained-filter": lambda p: ms.Filter.build(
+        MANY, fingerprint_bits=7, seed=2026, preset="compact", method="chained"
+    ).save(p),
+    "v1-chained-mphf": lambda p: ms.MPHF.build(MANY, seed=2026, preset="fast", method="chained").save(p),
 }
 
 
@@ -54,7 +62,9 @@ def test_every_golden_file_opens_and_verifies(path: Path) -> None:
     with ms.open(path) as opened:
         opened.verify()
         assert opened.info()["format_version"] == 1
-        assert len(opened) == reference.Reader(path.read_bytes()).n
+        reader = reference.Reader(path.read_bytes())
+        reader.verify()
+        assert len(opened) == reader.n
 
 
 def test_every_golden_file_is_tested() -> None:
@@ -71,6 +81,10 @@ def test_contents_are_what_they_were() -> None:
     assert "word1" not in ms.open(FOLDER / "v1-empty.mph")
     assert ms.open(FOLDER / "v1-filter.mph").contains_many(WORDS).all()
     assert sorted(ms.open(FOLDER / "v1-mphf.mph").index_many(WORDS)) == list(range(300))
+    texts = ms.open(FOLDER / "v1-chained-bytes.mph")
+    assert texts.get_many(WORDS) == [w[4:].encode() for w in WORDS]
+    assert ms.open(FOLDER / "v1-chained-filter.mph").contains_many(MANY).all()
+    assert sorted(ms.open(FOLDER / "v1-chained-mphf.mph").index_many(MANY)) == list(range(5000))
 
 
 if __name__ == "__main__":

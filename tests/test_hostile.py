@@ -15,11 +15,40 @@ import pytest
 from conftest import BLOCK_SUMS, HEADER, assemble, patched, python, sections_of, table, with_section
 
 import mphfstore as ms
+from mphfstore import _build
 
 KEYS = [f"key {i}" for i in range(300)]
 NASTY = [0, 1, 2, 63, 64, 255, 300, 65_535, 65_536, 1 << 31, 1 << 32, 1 << 57, 1 << 58, 1 << 61, (1 << 63) - 1, 1 << 63]
 NASTY += [(1 << 64) - number for number in (1, 2, 64, 300, 1 << 32)]
+# Offset and size of the header's numbers.
+NUMBERS = [
+    (32, 8),
+    (40, 8),
+    (48, 8),
+    (56, 4),
+    (60, 4),
+    *((i, 1) for i in range(64, 70)),
+    (72, 1),
+    (73, 1),
+    (74, 2),
+    (76, 2),
+]
 SCHEMA, TREES, DIRECTORY, METADATA, FINGERPRINTS, VALUES, OFFSETS, BLOB = 1, 2, 3, 5, 16, 17, 18, 19
+
+
+def skewed(keys: int, count: int = 300) -> ms.MPHF:
+    """A function with so many keys in its first bucket; these are not found where they are, but somewhere."""
+    genuine = _build.hash_batch
+
+    def forced(batch: Any, seed: int) -> Any:
+        hi, lo = genuine(batch, seed)
+        hi[:keys] = 0
+        return hi, lo
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_build, "hash_batch", forced)
+        return ms.MPHF.build([f"key {i}" for i in range(count)], seed=1, preset="fast", bucket_size=5)
+
 
 KINDS: dict[str, Callable[[Path], None]] = {
     "function": lambda path: ms.MPHF.build(KEYS, seed=1, leaf_size=5, bucket_size=5).save(path),
@@ -31,6 +60,7 @@ KINDS: dict[str, Callable[[Path], None]] = {
         path, (np.arange(300, dtype="u2"), np.zeros(300, "<u4,<f8")), values="<u4,<f8", seed=1, fingerprint_bits=13
     ),
     "keys only": lambda path: ms.build(path, KEYS, values=None, seed=1, preset="fast"),
+    "large bucket": lambda path: skewed(290).save(path),
     "one key": lambda path: ms.build(path, {"key 0": b"xy"}, seed=1),
     "nothing": lambda path: ms.build(path, {}, seed=1),
 }
@@ -61,7 +91,7 @@ def mutants(data: bytes, draw: random.Random) -> Iterator[bytes]:
             content = bytearray(sections[kind])
             how = draw.randrange(8)
             if how == 0:
-                at, size = draw.choice([(32, 8), (40, 8), (48, 8), (56, 4), (60, 4), *((i, 1) for i in range(64, 70))])
+                at, size = draw.choice(NUMBERS)
                 header[at : at + size] = (draw.choice(NASTY) % (1 << 8 * size)).to_bytes(size, "little")
             elif how == 1 and kind != SCHEMA:
                 content = content[: draw.randrange(len(content) + 1)]
@@ -191,7 +221,8 @@ def test_no_mutant_crashes_a_reader(
 FIELDS = {
     "keys": (32, "Q"), "buckets": (48, "Q"), "largest bucket": (56, "I"), "method": (64, "B"), "leaf size": (65, "B"),
     "first fanout": (66, "B"), "second fanout": (67, "B"), "fingerprint bits": (68, "B"), "kind": (69, "B"),
-    "zero": (70, "H"), "parameters": (72, "Q"), "reserved": (120, "Q"),
+    "zero": (70, "H"), "parameters": (72, "Q"), "third fanout": (72, "B"), "root bits": (73, "B"),
+    "leaf room": (74, "H"), "splitting room": (76, "H"), "reserved": (120, "Q"),
 }  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from mphfstore._native import ffi, lib
 
 SETS = [name for name in ("baseline", "avx2", "avx512", "neon") if lib.mphf_isa_available(name.encode())]
 METHODS = ("brute", "rotation")
+ALL_METHODS = (*METHODS, "chained")
 SHAPES = ((8, 100), (5, 5), (11, 7), (2, 1), (10, 2000))
 
 
@@ -30,13 +31,21 @@ def some_keys(n: int, seed: int = 0) -> list[bytes]:
     return [b"%d:%d" % (seed, i) for i in range(n)]
 
 
+def params_of(method: str, leaf: int) -> reference.function.Params:
+    """Of the public functions, given method and leaf size."""
+    if method != "chained":
+        return reference.Params(method, leaf)
+    chain = Options.of(method=method, leaf_size=leaf).chain
+    return reference.ChainedParams(leaf, chain.fanouts, chain.leaf_room, chain.split_room, chain.root_bits)
+
+
 def on_every_set(monkeypatch: pytest.MonkeyPatch, keys: object, **options: object) -> Iterator[MPHF]:
     for name in SETS:
         monkeypatch.setenv("MPHFSTORE_ISA", name)
         yield MPHF.build(keys, **options)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ALL_METHODS)
 @pytest.mark.parametrize(("leaf", "bucket"), SHAPES)
 def test_every_size_to_300(method: str, leaf: int, bucket: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for n in range(301):
@@ -51,7 +60,7 @@ def test_every_size_to_300(method: str, leaf: int, bucket: int, monkeypatch: pyt
         assert indices == [reader.index(key) for key in keys] == [function.index(key) for key in keys], f"n = {n}"
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ALL_METHODS)
 @pytest.mark.parametrize(
     ("n", "leaf", "bucket"),
     [(n, *shape) for n in (10_000, 1_000_000) for shape in ((8, 100), (5, 5), (11, 7))] + [(30_000, 14, 50)],
@@ -66,7 +75,7 @@ def test_large_sets(method: str, n: int, leaf: int, bucket: int, monkeypatch: py
         assert function.to_bytes() == expected
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ALL_METHODS)
 @pytest.mark.parametrize(
     ("n", "leaf", "bucket"),
     [
@@ -79,7 +88,7 @@ def test_files_equal_the_references(method: str, n: int, leaf: int, bucket: int)
     schema = {"key_type": "bytes", "keys": "fingerprint", "value_width": None, "values": None}
     expected = reference.build(
         [(key, None) for key in keys],
-        params=reference.Params(method, leaf),
+        params=params_of(method, leaf),
         bucket_size=bucket,
         seed=11,
         fingerprint_bits=13,
@@ -112,8 +121,10 @@ def test_numbers_around_a_carry_into_the_upper_half(method: str, m: int, distanc
     assert "1" not in found[len(expected) :]
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("leaf", range(2, 25))
+@pytest.mark.parametrize(
+    ("method", "leaf"),
+    [(method, leaf) for method in ALL_METHODS for leaf in range(2, 17 if method == "chained" else 25)],
+)
 def test_every_leaf_size(method: str, leaf: int, isa: str) -> None:
     keys = some_keys(400, leaf)
     # full leaves as long as the baseline finds them in reasonable time; then the wide fanouts over small leaves only
@@ -136,7 +147,7 @@ def test_golomb_rice_parameters_agree_with_floating_point(leaf: int) -> None:
             assert params.tau(m) == max(0, ceil(exact)), m
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ALL_METHODS)
 def test_an_absent_key_has_an_index_below_n(method: str) -> None:
     for n in (1, 2, 7, 300):
         function = MPHF.build(some_keys(n), method=method, leaf_size=5, bucket_size=1, seed=n)  # many empty buckets
@@ -181,7 +192,7 @@ def test_false_positive_rate(bits: int) -> None:
 def test_fingerprints_of_every_width_agree_with_the_reference() -> None:
     keys, others = some_keys(500), some_keys(2000, seed=5)
     for bits in range(33):
-        built = Filter.build(keys, fingerprint_bits=bits, seed=bits, method="brute")
+        built = Filter.build(keys, fingerprint_bits=bits, seed=bits)
         reader = reference.Reader(built.to_bytes())
         assert built.contains_many(keys).all()
         assert built.contains_many(others).tolist() == [reader.contains(key) for key in others]
@@ -213,6 +224,6 @@ def test_threads_change_no_byte() -> None:
 def test_integer_keys_agree_with_their_bytes() -> None:
     values = [-5, 0, 7, 2**40]
     kind = IntegerKeys("<i8")
-    function = MPHF.build(values, key_dtype="i8", seed=1, method="brute")
+    function = MPHF.build(values, key_dtype="i8", seed=1)
     reader = reference.Reader(function.to_bytes())
     assert [function.index(value) for value in values] == [reader.index(kind.one(value)) for value in values]

@@ -1,0 +1,78 @@
+"""Header, section table and what lies in the sections beside the function (§1, §6, §7)."""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+from itertools import accumulate
+from typing import Any
+
+from xxhash import xxh3_64_intdigest
+
+from .bits import require, words
+from .sequences import elias_fano_encode
+
+MAGIC = b"\x89MPH\r\n\x1a\n"
+HEADER = struct.Struct("<8sHHI QQ QQQ II 6B H BBHH 50s")
+ENTRY = struct.Struct("<IIQQQ")
+METHODS = {"brute": 1, "rotation": 2, "chained": 3}
+MPHF, FILTER, STORE = KINDS = 1, 2, 3
+SCHEMA, TREES, DIRECTORY, BLOCK_SUMS, METADATA = 1, 2, 3, 4, 5
+FINGERPRINTS, VALUES, OFFSETS, BLOB = 16, 17, 18, 19
+BLOCK = 65536
+
+
+def refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def parse_json(data: bytes) -> Any:
+    try:
+        return json.loads(data.decode(), parse_constant=refuse_constant)
+    except RecursionError:
+        raise ValueError("JSON nested too deeply") from None
+
+
+def to_json(value: Any) -> bytes:
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return text.encode()
+
+
+def check_schema(schema: Any) -> None:
+    """Raise ValueError unless `schema` is one of §6; dtypes of values are not looked into."""
+    names = ["key_type", "keys", "value_width", "values"]
+    require(isinstance(schema, dict) and sorted(schema) == names, f"the schema is no object of {names}")
+    key_type, keys, width, values = (schema[name] for name in names)
+    known = isinstance(key_type, str) and re.fullmatch(r"bytes|<[iu][248]|[|<][iu]1", key_type)
+    require(bool(known), f"unknown key_type {key_type!r}")
+    require(keys in (None, "fingerprint"), f"unknown keys {keys!r}")
+    require(values is None or isinstance(values, str | list), f"unknown values {values!r}")
+    require(width is None or (type(width) is int and width >= 0), f"value_width {width!r} is no width")
+    require(values is not None or width is None, "value_width without values")
+
+
+def section_kinds(schema: dict, fingerprint_bits: int, metadata: bool) -> list[int]:
+    """The kinds of sections that a file has, ascending (§1)."""
+    data = [FINGERPRINTS] * (fingerprint_bits > 0)
+    if schema["values"] is not None:
+        data += [OFFSETS, BLOB] if schema["value_width"] is None else [VALUES]
+    return [SCHEMA, TREES, DIRECTORY] + [BLOCK_SUMS] * bool(data) + [METADATA] * metadata + data
+
+
+def block_sums(section: bytes) -> bytes:
+    return words([xxh3_64_intdigest(section[i : i + BLOCK]) for i in range(0, len(section), BLOCK)])
+
+
+def encode_values(values: list[bytes | None], schema: dict) -> dict[int, bytes]:
+    """The sections of the values, given in the order of their indices (§7)."""
+    if schema["values"] is None:
+        require(all(v is None for v in values), "a value, but the schema has none")
+        return {}
+    given = [v for v in values if v is not None]
+    require(len(given) == len(values), "a key without value")
+    blob, width = b"".join(given), schema["value_width"]
+    if width is None:
+        return {OFFSETS: elias_fano_encode([*accumulate(map(len, given), initial=0)]), BLOB: blob}
+    require(all(len(v) == width for v in given), f"a value is not {width} bytes wide")
+    return {VALUES: blob}
