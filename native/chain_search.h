@@ -327,9 +327,9 @@ static void parts(const chain_search *s, chain_node *n)
             short_store(c->sums[class] + seed, sum);
         }
     }
-    u16 target = (u16)(s->link->rest * part_constants[s->link->last]);
+    u16 target = (u16)((u32)s->link->rest * part_constants[s->link->last]); /* u16 alone would be multiplied as int */
     for (u32 i = 0; i < s->link->last; i++)
-        target += (u16)(s->link->unit * part_constants[i]);
+        target += (u16)((u32)s->link->unit * part_constants[i]);
     for (u32 b = 0; b < 1u << bits[1]; b++)
         for (u32 a = 0; a < 1u << bits[0]; a++)
             c->low[b << bits[0] | a] = (u16)(c->sums[0][a] + c->sums[1][b]);

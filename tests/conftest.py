@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
 import struct
 import subprocess
 import sys
@@ -19,6 +20,9 @@ from hypothesis import settings
 import mphfstore
 
 HEADER, ENTRY, BLOCK, BLOCK_SUMS = 128, 32, 65_536, 4  # FORMAT.md §1
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in the background of a shell; children would ignore it, too
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("mphfstore", deadline=None, max_examples=40, print_blob=True)
 settings.load_profile("mphfstore")

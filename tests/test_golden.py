@@ -14,6 +14,7 @@ import pytest
 import reference
 
 import mphfstore as ms
+from mphfstore._build import PRESETS, Chain, Preset
 
 FOLDER = Path(__file__).parent / "golden"
 WORDS = [f"word{i}" for i in range(300)]
@@ -31,6 +32,20 @@ def rows() -> np.ndarray:
     return array
 
 
+# The shipped presets may change; these never do.
+PINNED = {
+    "few nodes": Preset(12, 160, Chain((5, 3, 4), 150, 220, 4), (8, 100)),
+    "many nodes": Preset(11, 2000, Chain((4, 4, 4), 77, 128, 5), (8, 100)),
+    "wide": Preset(16, 80, Chain((8, 2, 2), 150, 220, 1), (8, 100)),
+}
+
+
+@pytest.fixture(autouse=True)
+def pinned(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, preset in PINNED.items():
+        monkeypatch.setitem(PRESETS, name, preset)
+
+
 FILES: dict[str, Callable[[Path], None]] = {
     "v1-brute-bytes": lambda p: store(p, {w: w[4:].encode() for w in WORDS}, method="brute", metadata={"source": "é"}),
     "v1-rotation-fixed": lambda p: store(p, {w: w[-2:].encode() for w in WORDS}, method="rotation", fingerprint_bits=8),
@@ -41,13 +56,9 @@ FILES: dict[str, Callable[[Path], None]] = {
     "v1-empty": lambda p: store(p, {}, method="rotation"),
     "v1-filter": lambda p: ms.Filter.build(WORDS, fingerprint_bits=13, seed=2026, method="brute").save(p),
     "v1-mphf": lambda p: ms.MPHF.build(WORDS, seed=2026, method="rotation", leaf_size=12, bucket_size=300).save(p),
-    "v1-chained-bytes": lambda p: store(
-        p, {w: w[4:].encode() for w in WORDS}, preset="balanced", method="chained", metadata=["é"]
-    ),
-    "v1-chained-filter": lambda p: ms.Filter.build(
-        MANY, fingerprint_bits=7, seed=2026, preset="compact", method="chained"
-    ).save(p),
-    "v1-chained-mphf": lambda p: ms.MPHF.build(MANY, seed=2026, preset="fast", method="chained").save(p),
+    "v1-chained-bytes": lambda p: store(p, {w: w[4:].encode() for w in WORDS}, preset="few nodes", metadata=["é"]),
+    "v1-chained-filter": lambda p: ms.Filter.build(MANY, fingerprint_bits=7, seed=2026, preset="many nodes").save(p),
+    "v1-chained-mphf": lambda p: ms.MPHF.build(MANY, seed=2026, preset="wide").save(p),
 }
 
 
@@ -91,4 +102,5 @@ if __name__ == "__main__":
     target = FOLDER / f"{sys.argv[1]}.mph"
     if target.exists():
         sys.exit(f"{target} is there already: golden files are never written again")
+    PRESETS.update(PINNED)
     FILES[sys.argv[1]](target)

@@ -5,6 +5,7 @@
               and space; programs that were not run are quoted (benchmarks/quoted.py)
     store     bars: look-ups, batches, build, file size, memory
     filter    bars: look-ups, batches, build, size
+    sweep     every point of `tools/sweep.py`: bits and build time, in the colour of its look-up time; its fronts
 
 What the records have is drawn. Needs matplotlib: `pip install mphfstore[plot]`."""
 
@@ -134,6 +135,19 @@ def draw_fronts(records: Sequence[Record], title: str) -> Any:
     return figure
 
 
+def draw_sweep(records: Sequence[Record], title: str) -> Any:
+    figure, panel = pyplot.subplots(figsize=(10, 6.5), layout="constrained")
+    xs, ys = ([one[axis.field] for one in records] for axis in (SPACE, BUILD))
+    times = [one[QUERY.field] for one in records]
+    points = panel.scatter(xs, ys, c=times, s=12, cmap="viridis_r")
+    figure.colorbar(points, label=QUERY.label)
+    panel.plot(*zip(*front(list(zip(xs, ys, strict=True))), strict=True), color=FRONT, linewidth=1)
+    panel.set(xlabel=SPACE.label, ylabel=BUILD.label, yscale=scale(BUILD.log))
+    panel.grid(alpha=0.3, which="both", linewidth=0.5)
+    figure.suptitle(f"Chained seeds, a sweep over their parameters: {title}", fontsize=10)
+    return figure
+
+
 def draw_quoted(panel: Any, x: Axis, y: Axis) -> None:
     """Hollow points, with bars where a range was given; a program without the figure has a legend only."""
     programs = list(dict.fromkeys(one.program for one in QUOTED))
@@ -196,6 +210,9 @@ def main() -> None:
     functions, title = of("mphf", records)
     if functions:
         figures["mphf"] = draw_fronts(functions, title)
+    swept, title = of("sweep", records)
+    if swept:
+        figures["sweep"] = draw_sweep(swept, title)
     stores, title = of("store", records)
     if stores:
         figures["store"] = draw_bars(stores, STORE_BARS, f"Stores of 16-byte keys and 8-byte values: {title}")

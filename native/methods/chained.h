@@ -134,7 +134,7 @@ static const chain_node *place_ids(const builder *b, const chain_node *n, u32 m,
         for (u32 i = 0; i < m; i++) {
             u32 field = field_of(&s, chain_class(s.rest[i], link->kind >> 4));
             u32 seed = number >> FIELD_SHIFT(field) & ((1u << FIELD_WIDTH(field)) - 1), turn = FIELD_TURN(field);
-            u32 hash = s.bits[i] * b->tables->multiplier[seed] & 0xFFFF;
+            u32 hash = (u32)s.bits[i] * b->tables->multiplier[seed] & 0xFFFF;
             u32 by = number >> (n->width - turn) & ((1u << turn) - 1);
             c->order[first + chain_position(m, hash, by)] = ids[i];
         }
