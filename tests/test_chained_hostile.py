@@ -128,3 +128,30 @@ def test_side_tables_cut_grown_and_out_of_order(files: dict[str, bytes], isa: st
         assert ask_everything(with_section(files["1 byte"], DIRECTORY, hostile)) == "answered"
     for cut in (content[:-8], content[:-16], content + bytes(8), content + bytes(16), content[:-1], body[:63], b""):
         assert ask_everything(with_section(files["1 byte"], DIRECTORY, cut)) == "refused"
+
+
+PARAMETERS = {
+    "leaf": (65, "B"), "fanout1": (66, "B"), "fanout2": (67, "B"), "fanout3": (72, "B"), "root bits": (73, "B"),
+    "leaf room": (74, "H"), "splitting room": (76, "H"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("field", PARAMETERS)
+def test_parameters_that_the_reference_refuses_are_refused(field: str) -> None:
+    """Numbers out of bounds, and nodes up to the largest bucket whose number would be wider than 24 bits."""
+    data, refused = ms.MPHF.build(KEYS[:300], seed=1, preset="fast", bucket_size=300).to_bytes(), 0
+    for value in (*range(20), 255, 256, 511, 512, 513, 65_535):
+        if PARAMETERS[field][1] == "B" and value > 255:
+            continue
+        changed = patched(data, *PARAMETERS[field], value)
+        try:
+            reader = reference.Reader(changed)
+            for m in range(2, reader.largest_bucket + 1):
+                assert isinstance(reader.params, reference.ChainedParams)
+                reader.params.node(m)
+            expected = False
+        except ValueError:
+            expected = True
+        assert (ask_everything(changed) == "refused") == expected, value
+        refused += expected
+    assert refused

@@ -180,10 +180,11 @@ def ask_everything(data: bytes) -> str:
 
 
 HOSTILE = """
-import random, resource, sys
+import os, random, resource, sys
 sys.path.insert(0, sys.argv[1])
 import test_hostile
-resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
+if "asan" not in os.environ.get("LD_PRELOAD", ""):  # whose shadow memory is larger
+    resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
 resource.setrlimit(resource.RLIMIT_CPU, (100, 100))
 data, seed = open(sys.argv[2], "rb").read(), int(sys.argv[3])
 outcomes = dict.fromkeys(("refused", "contradiction", "answered"), 0)
