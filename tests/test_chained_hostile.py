@@ -57,7 +57,11 @@ def test_words_of_the_head(name: str, files: dict[str, bytes], isa: str) -> None
     content = sections_of(files[name])[DIRECTORY]
     for word, at in WORDS.items():
         (sound,) = struct.unpack_from("<Q", content, 8 * at)
-        for number in {*NASTY, *range(9), *((sound + change) % (1 << 64) for change in (-65_536, -1, 1, 65_536))}:
+        for number in {
+            *NASTY[:: 1 if name != "4 bytes" else 3],
+            *range(9),
+            *((sound + change) % (1 << 64) for change in (-65_536, -1, 1, 65_536)),
+        }:
             outcome = ask_everything(with_section(files[name], DIRECTORY, word_set(content, at, number)))
             if word in ("entry bytes", "salts", "zero", "last zero") and number != sound:
                 assert outcome == "refused", f"{word} {number}"
@@ -83,7 +87,7 @@ def test_the_line_may_run_anywhere(name: str, files: dict[str, bytes], isa: str)
 def test_bytes_of_the_lines_and_the_side_table(name: str, files: dict[str, bytes], isa: str) -> None:
     draw = random.Random(2)
     content = sections_of(files[name])[DIRECTORY]
-    for _ in range(100):
+    for _ in range(100 if len(content) < 10_000 else 40):
         hostile = bytearray(content)
         for _ in range(draw.choice((1, 3, 200))):
             at = draw.randrange(HEAD, len(content))
