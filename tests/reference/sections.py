@@ -52,7 +52,7 @@ def check_schema(schema: Any) -> None:
     require(values is not None or width is None, "value_width without values")
 
 
-def section_kinds(schema: dict, fingerprint_bits: int, metadata: bool) -> list[int]:
+def section_kinds(schema: dict[str, Any], fingerprint_bits: int, metadata: bool) -> list[int]:
     """The kinds of sections that a file has, ascending (§1)."""
     data = [FINGERPRINTS] * (fingerprint_bits > 0)
     if schema["values"] is not None:
@@ -64,7 +64,7 @@ def block_sums(section: bytes) -> bytes:
     return words([xxh3_64_intdigest(section[i : i + BLOCK]) for i in range(0, len(section), BLOCK)])
 
 
-def encode_values(values: list[bytes | None], schema: dict) -> dict[int, bytes]:
+def encode_values(values: list[bytes | None], schema: dict[str, Any]) -> dict[int, bytes]:
     """The sections of the values, given in the order of their indices (§7)."""
     if schema["values"] is None:
         require(all(v is None for v in values), "a value, but the schema has none")
