@@ -213,11 +213,12 @@ class Reader:
 
     def fingerprint(self, i: int) -> int:
         """The fingerprint at an index, 0 in a file without (§7)."""
-        w = self.fingerprint_bits
+        w: int = self.fingerprint_bits
+        mask = (1 << w) - 1
         if not 0 <= i < self.n:
             raise IndexError(i)
         span = self.sections[FINGERPRINTS][i * w // 8 : (i * w + w + 7) // 8] if w else b""
-        return int.from_bytes(span, "little") >> i * w % 8 & (1 << w) - 1
+        return int.from_bytes(span, "little") >> i * w % 8 & mask
 
     def value(self, i: int) -> bytes:
         """The bytes of the value at an index (§7)."""

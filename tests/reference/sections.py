@@ -72,7 +72,7 @@ def is_size(number: Any) -> bool:
     return type(number) is int and number >= 0
 
 
-def section_kinds(schema: dict, fingerprint_bits: int, metadata: bool) -> list[int]:
+def section_kinds(schema: dict[str, Any], fingerprint_bits: int, metadata: bool) -> list[int]:
     """The kinds of sections that a file has, ascending (§1)."""
     data = [FINGERPRINTS] * (fingerprint_bits > 0)
     if schema["values"] is not None:
@@ -88,7 +88,7 @@ def block_sums(section: bytes) -> bytes:
     return words([xxh3_64_intdigest(section[i : i + BLOCK]) for i in range(0, len(section), BLOCK)])
 
 
-def encode_keys(keys: list[bytes], schema: dict) -> dict[int, bytes]:
+def encode_keys(keys: list[bytes], schema: dict[str, Any]) -> dict[int, bytes]:
     """The sections of stored keys, given in the order of their indices (§7)."""
     if schema["keys"] != "exact":
         return {}
@@ -100,7 +100,7 @@ def encode_keys(keys: list[bytes], schema: dict) -> dict[int, bytes]:
     return sections
 
 
-def encode_values(values: list[bytes | None], schema: dict) -> dict[int, bytes]:
+def encode_values(values: list[bytes | None], schema: dict[str, Any]) -> dict[int, bytes]:
     """The sections of the values, given in the order of their indices (§7); not compressed."""
     if schema["values"] is None:
         require(all(v is None for v in values), "a value, but the schema has none")

@@ -60,7 +60,7 @@ def build(
     seed: int,
     fingerprint_bits: int,
     kind: int,
-    schema: dict,
+    schema: dict[str, Any],
     metadata: Any = None,
 ) -> bytes:
     """The file of `pairs`, without metadata section if `metadata` is None. ValueError on duplicate keys."""
