@@ -95,7 +95,7 @@ class Columns:
 
     def _dtype(self, part: str, name: str) -> np.dtype[Any] | None:
         kind = self._schema.field(name).type
-        empty = self._fields(self._pa.array([], kind), part, 0)
+        empty = self._fields(self._pa.array([], kind), part, None)
         return empty.dtype if isinstance(empty, np.ndarray) else None
 
     def chunks(self) -> Iterator[Chunk]:
@@ -114,13 +114,13 @@ class Columns:
         except (self._pa.ArrowException, OSError) as error:
             raise BadRecord(row, f"cannot be read: {error}") from None
 
-    def _fields(self, column: Any, part: str, row: int) -> Any:
+    def _fields(self, column: Any, part: str, row: int | None) -> Any:
         """A column as a list of bytes or as an array."""
         pa, kind = self._pa, column.type
         if pa.types.is_dictionary(kind):
             column = column.dictionary_decode()
             kind = column.type
-        if column.null_count:
+        if column.null_count and row is not None:
             raise BadRecord(row + column.is_null().to_numpy(zero_copy_only=False).argmax(), f"{part} is null")
         if pa.types.is_string(kind) or pa.types.is_large_string(kind):
             return column.cast(pa.large_binary()).to_pylist()

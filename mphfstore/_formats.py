@@ -202,9 +202,10 @@ def open_with_keys(path: str) -> Store:
     store = open_store(path)
     if isinstance(store, Store) and has_keys(store):
         return store
+    kind = store.info()["kind"]
     store.close()
-    if not isinstance(store, Store):
-        raise ValueError(f"{path} is a {store.info()['kind']}: it has no records")
+    if kind != "store":
+        raise ValueError(f"{path} is a {kind}: it has no records")
     raise ValueError(f"{path}: this store keeps fingerprints, not its keys: build it with --keys exact")
 
 
