@@ -7,6 +7,7 @@ it was; 130 after Ctrl-C. A reader of our output that has seen enough is no erro
 
 from __future__ import annotations
 
+import argparse
 from importlib.metadata import version
 
 from . import _cli_build, _cli_convert, _cli_query
@@ -32,6 +33,12 @@ def main(argv: list[str] | None = None) -> int:
         abandon_stdout()
         say(message_of(error))
         return ERROR
+
+
+def commands() -> dict[str, str]:
+    """Every command and what it is for, as --help lists them."""
+    listed = next(action for action in _parser()._actions if isinstance(action, argparse._SubParsersAction))
+    return {choice.dest: choice.help or "" for choice in listed._choices_actions}
 
 
 def _parser() -> Parser:

@@ -16,19 +16,25 @@ from . import PRESETS, DuplicateKeyError
 from ._build import DUPLICATE_POLICIES, METHODS
 from ._builder import Builder
 from ._cli_streams import FOUND, Failure, command, flush, refuse_same_file, write, writing_to
+from ._compress import METHODS as COMPRESSIONS
 from ._contents import described
+from ._encoded import STRINGS
+from ._exact import STORAGE
 from ._formats import FORMATS, Layout, Source, format_of, source
 from ._progress import Progress
 from ._records import Kind, no_constant, readable, shortened, typed
 from ._values import _as_descr
 
-CHOSEN = ("keys", "fingerprint_bits", "preset", "method", "leaf_size", "bucket_size", "on_duplicate", "seed", "threads")
+CHOSEN = (
+    "keys", "fingerprint_bits", "false_positive_rate", "compression", "preset", "method", "leaf_size", "bucket_size",
+    "on_duplicate", "seed", "threads",
+)  # fmt: skip
 
 
 def build(options: argparse.Namespace) -> int:
     kind = options.input_format or format_of(options.input) or "tsv"
     values = options.values
-    if values is not None and values not in ("none", "bytes", "str", "json"):
+    if values is not None and values not in (*STRINGS, "none"):
         values = _dtype("--values", values, "numbers or strings")
     key_dtype = None if options.key_dtype is None else _dtype("--key-dtype", options.key_dtype, "integers")
     layout = layout_of(options)
@@ -88,6 +94,7 @@ def _store(
                         add = stack.enter_context(
                             Builder(
                                 options.out, values=types[1], key_dtype=types[0], metadata=metadata,
+                                dedupe=options.dedupe,
                                 progress=progress.building, **chosen,
                             )
                         ).add_many  # fmt: skip
@@ -170,9 +177,9 @@ def add_commands(commands: Any) -> None:
         add("input", metavar="INPUT", help="the file to read; - is standard input")
         add("--format", dest="input_format", choices=FORMATS,
             help="told by INPUT's first bytes or its suffix; else tsv")
-        add("--values", metavar="bytes|none|DTYPE",
-            help="bytes as they are, no values at all, str, json, or a numpy dtype: uint32, f8, S16; by default what "
-                 "INPUT declares, and bytes where it is text")
+        add("--values", metavar="bytes|str|json|none|DTYPE",
+            help="bytes as they are, UTF-8 text, JSON, no values at all, or a numpy dtype: uint32, f8, S16; by default "
+                 "what INPUT declares, else bytes")
         add("--key-dtype", metavar="DTYPE", help="keys are integers of this numpy dtype; else as INPUT declares them")
         layout_arguments(add)
         _storage_arguments(add)
@@ -200,9 +207,12 @@ def _storage_arguments(add: Any) -> None:
     # fmt: off
     add("--on-duplicate", choices=DUPLICATE_POLICIES,
         help="which record of a key to keep; error by default; list: name every repetition and build nothing")
-    add("--keys", choices=("fingerprint", "exact"), help="what is kept of the keys: exact ones can be exported")
+    add("--keys", choices=STORAGE, help="keep fingerprints of the keys (default), or the keys themselves: exact")
+    add("--compression", choices=COMPRESSIONS, help="compress bytes, str and json; needs mphfstore[zstd]")
+    add("--dedupe", action="store_true", help="store equal values once: bytes, str and json")
     add("--fingerprint-bits", type=int, metavar="N",
-        help="0 to 32, default 16: an absent key passes for a stored one with probability 2^-N")
+        help="0 to 32, default 16 (0 with --keys exact): an absent key passes for a stored one with probability 2^-N")
+    add("--false-positive-rate", type=float, metavar="P", help="the same as a probability, at most: 0.001")
     add("--preset", choices=tuple(PRESETS), help="quickest build, quickest look-ups, balanced (default), less space")
     add("--method", choices=tuple(METHODS), help="search method, in place of the preset's")
     add("--leaf-size", type=int, metavar="N", help="keys in a leaf, in place of the preset's")

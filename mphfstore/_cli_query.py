@@ -16,6 +16,7 @@ from ._formats import standard_input
 from ._records import integer
 from ._render import json_of, table, text_of
 
+ABSENT: Any = object()  # in place of a value
 BLOCK = 1 << 16  # bytes of keys read at a time; a pipe gives what it has
 
 GET = """\
@@ -47,17 +48,18 @@ def _look_up(options: argparse.Namespace, values: bool) -> int:
     if values and store.info()["values"] is None:
         raise Failure(f"{name}: this store has no values; use has")
     end, status = b"\0" if options.null else b"\n", FOUND
+    printed = json_of if store.info()["values"] == "json" else text_of
     silent = options.quiet or not (values or options.keys[1:] or options.keys == ["-"])
     for raw in _key_batches(options.keys, end):
         for text, (key, value) in zip(raw, _answers(store, raw, values), strict=True):
-            found = value is not None
+            found = value is not ABSENT
             if not found:
                 status = NOT_FOUND
             if options.json:
                 if found or not values:
                     write(json_of({"key": key} | ({"value": value} if values else {"found": found})) + b"\n")
             elif found and not silent:
-                write((text_of(value) if values else text) + end)
+                write((printed(value) if values else text) + end)
             if values and not found and not options.quiet:
                 flush()
                 say(f"no key {text.decode(errors='backslashreplace')}")
@@ -80,10 +82,10 @@ def _key_batches(keys: list[str], end: bytes) -> Iterator[list[bytes]]:
 
 
 def _answers(store: Store | Filter, raw: list[bytes], values: bool) -> list[tuple[Any, Any]]:
-    """Every key as the store has it, with its value – True if none are asked for –, None if it is absent."""
+    """Every key as the store has it, with its value – True if none are asked for –, ABSENT if it is."""
     keys: list[Any] = raw
     batch: Any = raw
-    if (kind := store.info()["key_type"]) != "bytes":
+    if (kind := store.info()["key_type"]) not in ("bytes", "str"):
         bounds = np.iinfo(kind)
         try:
             keys = [integer(text) for text in raw]
@@ -93,7 +95,7 @@ def _answers(store: Store | Filter, raw: list[bytes], values: bool) -> list[tupl
     present = list(itertools.compress(batch, store.contains_many(batch)))
     found = store.get_many(present) if values and isinstance(store, Store) else itertools.repeat(True)
     stored = dict(zip(present, found, strict=False))
-    return [(key, stored.get(key)) for key in keys]
+    return [(key, stored.get(key, ABSENT)) for key in keys]
 
 
 def info(options: argparse.Namespace) -> int:

@@ -1,7 +1,7 @@
 """Parquet and Arrow IPC files (and streams) to columns and back, in record batches; needs pyarrow.
 
-Strings and binary are bytes; integers, floats, truths, times and structs of them are arrays of their numpy dtype.
-Positions are rows from 1."""
+Keys that are strings are `str`, values of strings and all binary are bytes; integers, floats, truths, times and structs
+of them are arrays of their numpy dtype. Positions are rows from 1."""
 
 from __future__ import annotations
 
@@ -44,7 +44,10 @@ class Columns:
             self.key_dtype = self._dtype("key", self._names[0])
             if self.key_dtype is not None and self.key_dtype.kind not in "iu":
                 raise BadRecord(None, f"keys are strings, binary or integers, not of dtype {self.key_dtype}")
-            self.kind: Kind = (self._dtype("value", self._names[1]) or "bytes") if value else None
+            self.kind: Kind = None
+            if value:
+                text = self._is_text(self._schema.field(self._names[1]).type)
+                self.kind = self._dtype("value", self._names[1]) or ("str" if text else "bytes")
         except self._pa.ArrowException as error:
             self._stack.close()
             raise BadRecord(None, f"not {'Parquet' if parquet else 'Arrow IPC'}: {error}") from None
@@ -98,6 +101,11 @@ class Columns:
         empty = self._fields(self._pa.array([], kind), part, None)
         return empty.dtype if isinstance(empty, np.ndarray) else None
 
+    def _is_text(self, kind: Any) -> bool:
+        if self._pa.types.is_dictionary(kind):
+            kind = kind.value_type
+        return str(kind) in ("string", "large_string", "string_view")
+
     def chunks(self) -> Iterator[Chunk]:
         """All rows. Raises BadRecord for a null and for what cannot be read."""
         row = 1
@@ -122,18 +130,12 @@ class Columns:
             kind = column.type
         if column.null_count and row is not None:
             raise BadRecord(row + column.is_null().to_numpy(zero_copy_only=False).argmax(), f"{part} is null")
-        if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-            return column.cast(pa.large_binary()).to_pylist()
-        if "view" in str(kind) or any(
-            is_kind(kind)
-            for is_kind in (
-                pa.types.is_binary,
-                pa.types.is_large_binary,
-                pa.types.is_fixed_size_binary,
-                pa.types.is_null,
-            )
-        ):
-            return [item.encode() if isinstance(item, str) else item for item in column.to_pylist()]
+        strings = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary, pa.types.is_null)
+        if self._is_text(kind) or "view" in str(kind) or any(is_kind(kind) for is_kind in strings):
+            fields = column.to_pylist()
+            if part == "value" and self._is_text(kind):  # as bytes, for it may be JSON
+                return [field.encode() for field in fields]
+            return fields
         if pa.types.is_struct(kind):
             fields = [(kind.field(i).name, self._fields(column.field(i), part, row)) for i in range(kind.num_fields)]
             if fields and all(isinstance(array, np.ndarray) for _, array in fields):

@@ -19,7 +19,7 @@ def types_of(store: Any) -> tuple[np.dtype[Any] | None, Kind]:
     """dtype of the keys, None for bytes; and kind of the values."""
     said = store.info()
     values = said["values"]
-    key_dtype = None if said["key_type"] == "bytes" else np.dtype(said["key_type"])
+    key_dtype = None if said["key_type"] in ("bytes", "str") else np.dtype(said["key_type"])
     if values is None or values in ("bytes", "str", "json"):
         return key_dtype, values
     return key_dtype, dtype_from_schema(values, said["value_width"])
@@ -61,7 +61,7 @@ def chunks(items: Iterable[tuple[Any, Any]], key_dtype: np.dtype[Any] | None, ki
     """Pairs of keys and values as chunks of bounded size; values None where there are none."""
     items, at = iter(items), 1
     while some := list(_bounded(items)):
-        keys: Any = [key.encode() if isinstance(key, str) else key for key, _ in some]
+        keys: Any = [key for key, _ in some]
         values: Any = None if kind is None else [value for _, value in some]
         if isinstance(kind, np.dtype):
             values = np.array(values, kind)

@@ -77,7 +77,7 @@ def typed(
     """Keys and values of some records at a time, as a `Builder` of this type takes them; `positions` gets theirs.
 
     Raises BadRecord for a key or value of another type."""
-    to_key, to_value = converter(key_dtype or "bytes"), None if kind is None else converter(kind)
+    to_key, to_value = converter(key_dtype) if key_dtype else _as_key, None if kind is None else converter(kind)
     for chunk in chunks:
         keys = _column(chunk, "key", chunk.keys, to_key, key_dtype)
         values = None if to_value is None else _column(chunk, "value", chunk.values, to_value, kind)
@@ -279,6 +279,12 @@ def _as_bytes(field: Any) -> bytes:
         return field.encode()
     except UnicodeEncodeError:
         raise ValueError(f"{shown(field)} is not valid Unicode") from None
+
+
+def _as_key(field: Any) -> bytes | str:
+    """Text stays `str`, for a store that keeps its keys gives them back as they came."""
+    raw = _as_bytes(field)
+    return field if isinstance(field, str) else raw
 
 
 def _as_str(field: Any) -> str:

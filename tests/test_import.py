@@ -461,7 +461,7 @@ def test_the_format_is_told_by_the_first_bytes_before_the_suffix(tmp_path: Path)
     environment(tmp_path / "c.tsv", None, {b"a": b"b"}, subdir=False)
     write_ipc(tmp_path / "d", pa.table({"k": ["a"], "v": ["b"]}))
     for name in ("a.db", "b.parquet", "c.tsv", "d"):
-        assert built(tmp_path, tmp_path / name)["a"] == b"b", name
+        assert built(tmp_path, tmp_path / name, "--values", "bytes")["a"] == b"b", name
 
 
 def test_import_is_build(tmp_path: Path) -> None:
