@@ -27,7 +27,7 @@ from ._contents import chunks_of, has_keys, is_text, types_of
 from ._format import MAGIC
 from ._open import open as open_store
 from ._publish import Publication
-from ._records import BadRecord, Chunk, Kind, chunked
+from ._records import BadRecord, Chunk, Kind, Unwritable, chunked, readable
 from ._store import Store
 
 SUFFIXES = {
@@ -218,6 +218,8 @@ def write(
     chunks: the records, once more at every call; it is told whether this is the pass that writes. Raises Unwritable for
     a record that the format has no form for, OSError, UnavailableError."""
     layout.check(kind)
+    if kind not in ("parquet", "arrow") and isinstance(values, np.dtype) and not readable(values):
+        raise Unwritable(f"values of {values} have no form in {kind}")
     if kind == "lmdb" or path == "-":
         if path == "-" and kind in ("lmdb", "sqlite"):
             raise ValueError(f"{kind} is written to a file, not to standard output")

@@ -216,7 +216,7 @@ def _boolean(field: Any) -> bool:
     known = {b"true": True, b"false": False, b"1": True, b"0": False}
     if isinstance(field, bytes) and field.lower() in known:
         return known[field.lower()]
-    if isinstance(field, bool | np.bool_):
+    if isinstance(field, bool | np.bool_) or (isinstance(field, int) and field in (0, 1)):
         return bool(field)
     raise ValueError(f"{shown(field)} is neither true nor false")
 

@@ -16,7 +16,6 @@ import pytest
 import mphfstore as ms
 from mphfstore._cli import commands, main
 
-
 COMMANDS = tuple(commands())
 
 
@@ -226,8 +225,8 @@ def test_progress_goes_to_a_terminal_only(tmp_path: Path, monkeypatch: pytest.Mo
 
 LAYOUT = "key-column value-column table header delimiter escape "
 STORAGE = (
-    "keys compression dedupe false-positive-rate on-duplicate fingerprint-bits preset method leaf-size bucket-size seed "
-    "threads metadata no-progress quiet "
+    "keys compression dedupe false-positive-rate on-duplicate fingerprint-bits preset method leaf-size bucket-size "
+    "seed threads metadata no-progress quiet "
 )
 OPTIONS = {
     "build": "format values key-dtype " + LAYOUT + STORAGE,
