@@ -180,7 +180,8 @@ def build(path: str | os.PathLike[str], items: Any, **options: Any) -> None:
     a numpy integer dtype if the keys are integers (an
     integer array of keys declares its own); else keys are bytes or str. preset: one of `mphfstore.PRESETS`; method,
     leaf_size and bucket_size
-    override it. on_duplicate: "error", or which record of a key to keep, "first" or "last". seed: 64 bits, for the
+    override it. on_duplicate: "error", or which record of a key to keep, "first" or "last"; "list" is an error that
+    names every repeated key. seed: 64 bits, for the
     same bytes every time;
     random by default. threads: as many as there are processors by default. metadata: anything JSON can hold, for
     `info()`.

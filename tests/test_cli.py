@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import mphfstore as ms
-from mphfstore._cli import main
+from mphfstore._cli import commands, main
 
-COMMANDS = ("build", "get", "has", "info", "verify")
+COMMANDS = tuple(commands())
 
 
 @pytest.fixture
@@ -223,10 +223,18 @@ def test_progress_goes_to_a_terminal_only(tmp_path: Path, monkeypatch: pytest.Mo
     assert sys.stderr.getvalue() == ""
 
 
+LAYOUT = "key-column value-column table header delimiter escape "
+STORAGE = (
+    "keys compression dedupe false-positive-rate on-duplicate fingerprint-bits preset method leaf-size bucket-size "
+    "seed threads metadata no-progress quiet "
+)
 OPTIONS = {
-    "build": "format values keys compression dedupe false-positive-rate key-dtype key-column value-column header "
-             "delimiter on-duplicate fingerprint-bits preset "
-             "method leaf-size bucket-size seed threads metadata quiet",
+    "build": "format values key-dtype " + LAYOUT + STORAGE,
+    "import": "format values key-dtype " + LAYOUT + STORAGE,
+    "merge": "values " + STORAGE,
+    "export": "format no-progress " + LAYOUT,
+    "dump": "format " + LAYOUT,
+    "diff": "json quiet no-progress",
     "get": "json null quiet",
     "has": "json null quiet",
     "info": "json",
