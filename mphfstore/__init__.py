@@ -1,6 +1,7 @@
 """Static key-value stores and filters on minimal perfect hash functions.
 
-`build` writes a store, `open` opens any file of this package: a `Store`, `Filter` or `MPHF`."""
+`build` writes a store, `open` opens any file of this package: a `Store`, `Filter` or `MPHF`. An
+`Overlay` is a store that changes."""
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ from ._errors import (
 from ._filter import Filter
 from ._mphf import MPHF
 from ._open import open
+from ._overlay import Overlay, Snapshot
 from ._store import Store
 
 __all__ = [
@@ -31,6 +33,8 @@ __all__ = [
     "Filter",
     "FormatError",
     "FormatVersionError",
+    "Overlay",
+    "Snapshot",
     "Store",
     "UnavailableError",
     "build",
