@@ -19,8 +19,9 @@ from ._errors import (
 from ._filter import Filter
 from ._mphf import MPHF
 from ._open import open
-from ._overlay import Overlay, Snapshot
-from ._store import Store
+from ._overlay import Overlay
+from ._overlay_snapshot import Snapshot
+from ._store import ExactStore, Store
 
 __all__ = [
     "MPHF",
@@ -30,6 +31,7 @@ __all__ = [
     "ChecksumError",
     "DuplicateKeyError",
     "Error",
+    "ExactStore",
     "Filter",
     "FormatError",
     "FormatVersionError",

@@ -23,6 +23,9 @@ from . import PRESETS, DuplicateKeyError, Error, Filter, Store
 from . import open as open_file
 from ._build import DUPLICATE_POLICIES, METHODS
 from ._builder import Builder
+from ._compress import METHODS as COMPRESSIONS
+from ._encoded import STRINGS
+from ._exact import STORAGE
 from ._records import (
     SUFFIXES,
     BadLine,
@@ -38,6 +41,7 @@ from ._records import (
 from ._render import Progress, json_of, table, text_of
 
 FOUND, NOT_FOUND, ERROR, INTERRUPTED = 0, 1, 2, 130
+ABSENT: Any = object()  # in place of a value
 BLOCK = 1 << 16  # bytes of keys read at a time; a pipe gives what it has
 
 
@@ -61,18 +65,32 @@ def build(options: argparse.Namespace) -> int:
         raise Failure(f"--{misplaced[0].replace('_', '-')} is not for {kind}")
     if options.input != "-" and os.path.exists(options.out) and os.path.samefile(options.input, options.out):
         raise Failure(f"{options.out} is the input, too")
-    names = ("fingerprint_bits", "preset", "method", "leaf_size", "bucket_size", "on_duplicate", "seed", "threads")
+    names = (
+        "fingerprint_bits",
+        "false_positive_rate",
+        "keys",
+        "compression",
+        "preset",
+        "method",
+        "leaf_size",
+        "bucket_size",
+        "on_duplicate",
+        "seed",
+        "threads",
+    )
     chosen = {name: getattr(options, name) for name in names if getattr(options, name) is not None}
-    values = _dtype("--values", options.values, "iufSU") if options.values not in ("bytes", "none") else None
+    values: Any = options.values if options.values in STRINGS else None
+    if options.values not in (*STRINGS, "none"):
+        values = _dtype("--values", options.values, "iufSU")
     key_dtype = None if options.key_dtype is None else _dtype("--key-dtype", options.key_dtype, "iu")
     source, lines = "<stdin>" if options.input == "-" else options.input, array("Q")
     try:
         with Progress(options.quiet) as progress, _input(options.input) as file, Builder(
-            options.out, values=None if options.values == "none" else values or "bytes", key_dtype=key_dtype,
+            options.out, values=values, key_dtype=key_dtype, dedupe=options.dedupe,
             metadata=_metadata(options.metadata), progress=progress.building, **chosen,
         ) as builder:  # fmt: skip
             for keys, column in batches(_reader(kind, _lines(file, source), options), lines, key_dtype, values):
-                builder.add_many(keys, None if options.values == "none" else column)
+                builder.add_many(keys, None if values is None else column)
                 progress.reading(len(lines))
     except BadLine as error:
         raise Failure(f"{source}:{error.line}: {error}") from None
@@ -156,17 +174,18 @@ def _look_up(options: argparse.Namespace, values: bool) -> int:
     if values and store.info()["values"] is None:
         raise Failure(f"{name}: this store has no values; use has")
     end, status = b"\0" if options.null else b"\n", FOUND
+    printed = json_of if store.info()["values"] == "json" else text_of
     silent = options.quiet or not (values or options.keys[1:] or options.keys == ["-"])
     for raw in _key_batches(options.keys, end):
         for text, (key, value) in zip(raw, _answers(store, raw, values), strict=True):
-            found = value is not None
+            found = value is not ABSENT
             if not found:
                 status = NOT_FOUND
             if options.json:
                 if found or not values:
                     _write(json_of({"key": key} | ({"value": value} if values else {"found": found})) + b"\n")
             elif found and not silent:
-                _write((text_of(value) if values else text) + end)
+                _write((printed(value) if values else text) + end)
             if values and not found and not options.quiet:
                 _flush()
                 _say(f"no key {text.decode(errors='backslashreplace')}")
@@ -189,10 +208,10 @@ def _key_batches(keys: list[str], end: bytes) -> Iterator[list[bytes]]:
 
 
 def _answers(store: Store | Filter, raw: list[bytes], values: bool) -> list[tuple[Any, Any]]:
-    """Every key as the store has it, with its value – True if none are asked for –, None if it is absent."""
+    """Every key as the store has it, with its value – True if none are asked for –, ABSENT if it is."""
     keys: list[Any] = raw
     batch: Any = raw
-    if (kind := store.info()["key_type"]) != "bytes":
+    if (kind := store.info()["key_type"]) not in ("bytes", "str"):
         bounds = np.iinfo(kind)
         try:
             keys = [integer(text) for text in raw]
@@ -202,7 +221,7 @@ def _answers(store: Store | Filter, raw: list[bytes], values: bool) -> list[tupl
     present = list(itertools.compress(batch, store.contains_many(batch)))
     found = store.get_many(present) if values and isinstance(store, Store) else itertools.repeat(True)
     stored = dict(zip(present, found, strict=False))
-    return [(key, stored.get(key)) for key in keys]
+    return [(key, stored.get(key, ABSENT)) for key in keys]
 
 
 # info, verify
@@ -352,8 +371,11 @@ def _parser() -> Parser:
     add("input", metavar="INPUT", help="the text to read; - is standard input")
     add("--format", dest="input_format", choices=("tsv", "csv", "jsonl"),
         help="told by INPUT's suffix (.csv, .jsonl, .ndjson); else tsv")
-    add("--values", default="bytes", metavar="bytes|none|DTYPE",
-        help="bytes as they are (default), no values at all, or a numpy dtype: uint32, f8, S16")
+    add("--values", default="bytes", metavar="bytes|str|json|none|DTYPE",
+        help="bytes as they are (default), UTF-8 text, JSON, no values at all, or a numpy dtype: uint32, f8, S16")
+    add("--keys", choices=STORAGE, help="keep fingerprints of the keys (default), or the keys themselves")
+    add("--compression", choices=COMPRESSIONS, help="compress bytes, str and json; needs mphfstore[zstd]")
+    add("--dedupe", action="store_true", help="store equal values once: bytes, str and json")
     add("--key-dtype", metavar="DTYPE", help="keys are integers of this numpy dtype; else they are bytes")
     add("--key-column", metavar="COLUMN", help="csv: name (with --header) or number from 1; jsonl: name of the field")
     add("--value-column", metavar="COLUMN", help="the same for the value")
@@ -361,7 +383,8 @@ def _parser() -> Parser:
     add("--delimiter", metavar="CHAR", help="csv: what parts the columns, a comma by default; \\t is a tab")
     add("--on-duplicate", choices=DUPLICATE_POLICIES, help="which record of a key to keep; error by default")
     add("--fingerprint-bits", type=int, metavar="N",
-        help="0 to 32, default 16: an absent key passes for a stored one with probability 2^-N")
+        help="0 to 32, default 16 (0 with --keys exact): an absent key passes for a stored one with probability 2^-N")
+    add("--false-positive-rate", type=float, metavar="P", help="the same as a probability, at most: 0.001")
     add("--preset", choices=tuple(PRESETS), help="quickest build, quickest look-ups, balanced (default), less space")
     add("--method", choices=tuple(METHODS), help="search method, in place of the preset's")
     add("--leaf-size", type=int, metavar="N", help="keys in a leaf, in place of the preset's")

@@ -12,14 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._build import METHODS, Index, isa
+from ._columns import Placed
+from ._encoded import decoder
 from ._errors import FormatError
+from ._exact import StoredKeys, attach_keys
 from ._format import VERSION, File, Header, Kind, Section, Target, Writer, parse, to_json
 from ._keys import KeyBatch, KeyType, key_type, listed
 from ._lookup import Contains, Reader
 from ._lookup import Handle as Attached
 from ._native import ffi, lib
+from ._packed import Packed, attach_values
 from ._publish import Publication
-from ._values import Placed, values_of
+from ._values import values_of
 
 H = TypeVar("H", bound="Handle")
 
@@ -31,13 +35,14 @@ class Opened(Reader):
     file: File
     reader: Any
     values: NDArray[Any] | None  # of a numpy dtype
+    blocks: Packed | None  # if they are compressed
 
     def __new__(cls, file: File, keys: KeyType) -> Opened:
         header, sections = file.header, file.sections
-        empty = memoryview(b"")
+        empty = b""
         memory = {
-            kind: ffi.from_buffer("uint8_t[]", sections.get(kind, empty))
-            for kind in (Section.TREES, Section.DIRECTORY, Section.FINGERPRINTS, Section.OFFSETS)
+            kind: _held(sections.get(kind, empty))
+            for kind in (Section.TREES, Section.DIRECTORY, Section.FINGERPRINTS, *PARTS)
         }
         status = ffi.new("int *")
         reader = lib.mphf_reader_new(
@@ -50,24 +55,37 @@ class Opened(Reader):
         sound(status[0])
         # The destructor keeps the memory: whoever holds the reader, say in a call without the GIL, holds the mapping.
         owner = ffi.gc(reader, partial(_free, memory=memory))
-        if Section.OFFSETS in sections:
-            offsets = memory[Section.OFFSETS]
-            sound(lib.mphf_reader_offsets(reader, offsets, len(offsets), len(sections[Section.BLOB])))
+        attach_keys(reader, file, memory)
+        blocks = attach_values(owner, file, memory)
         section, width, array = values_of(file)
-        values = ffi.from_buffer("uint8_t[]", empty if section is None else section)
+        values = _held(empty if section is None else section)
         self: Opened = super().__new__(
-            cls, address(reader), (owner, values), header.keys, keys,
-            0 if section is None else address(values), len(values), width, array,
+            cls, address(reader), (owner, values), header.keys, keys, 0 if section is None else address(values),
+            len(values) if blocks is None else blocks.size, width, array,
+            None if blocks is None else blocks.value, decoder(file.schema.get("values")),
         )  # fmt: skip
-        self.file, self.reader, self.values = file, owner, array
+        self.file, self.reader, self.values, self.blocks = file, owner, array, blocks
         return self
 
     def value_list_at(self, indices: NDArray[np.int64], absent: object) -> list[Any]:
+        """The values at indices; `absent` for those below 0."""
+        if self.blocks is not None:
+            return self.blocks.values_at(indices, absent)
         return self.value_list(address(ffi.from_buffer("int64_t[]", indices)), len(indices), absent)
 
     def _failed(self, status: int) -> NoReturn:
         sound(status)
         raise AssertionError(status)
+
+
+# Sections that the native reader gets only if the schema says so.
+PARTS = (Section.OFFSETS, Section.KEYS, Section.KEY_OFFSETS, Section.ORDINALS, Section.BLOCKS)
+
+
+def _held(section: Any) -> Any:
+    """A section as C has it. It goes through an array, which the garbage collector does not look into: it might
+    clear a memoryview of a cycle before what has its memory exported."""
+    return ffi.from_buffer("uint8_t[]", np.frombuffer(section, np.uint8))
 
 
 def address(pointer: Any) -> int:
@@ -88,8 +106,8 @@ class Handle(Attached):
 
     _kind: Kind
 
-    def __init__(self, data: memoryview, path: Path | None = None) -> None:
-        file = parse(data)
+    def __init__(self, data: memoryview | File, path: Path | None = None) -> None:
+        file = data if isinstance(data, File) else parse(data)
         self._path = path
         schema, header = file.schema, file.header
         if header.kind != self._kind:
@@ -147,9 +165,10 @@ class Handle(Attached):
             "kind": header.kind.name.lower(),
             "format_version": VERSION,
             "keys": header.keys,
-            **{name: schema.get(name) for name in ("key_type", "values", "value_width")},
+            "key_storage": schema.get("keys"),
+            **{name: schema.get(name) for name in SHOWN},
             "fingerprint_bits": header.fingerprint_bits,
-            "false_positive_rate": None if header.kind is Kind.MPHF else 2.0**-header.fingerprint_bits,
+            "false_positive_rate": _false_positive_rate(file),
             "method": method,
             "leaf_size": header.leaf,
             "bucket_size": header.bucket_size,
@@ -184,9 +203,18 @@ class Handle(Attached):
         return out
 
 
+SHOWN = ("key_type", "key_width", "values", "value_width", "distinct_values", "compression", "block_size", "blob_size")
+
+
+def _false_positive_rate(file: File) -> float | None:
+    if file.header.kind is Kind.MPHF:
+        return None
+    return 0.0 if file.schema.get("keys") == "exact" else 2.0**-file.header.fingerprint_bits
+
+
 class Membership(Handle, Contains):
-    """A handle with fingerprints: what `Filter` and `Store` share. `in` is never wrong for a key of the set, and for
-    any other at `info()["false_positive_rate"]`."""
+    """A handle with fingerprints or keys: what `Filter` and `Store` share. `in` is never wrong for a key of the set,
+    and for any other at `info()["false_positive_rate"]`, which is 0 where the keys are stored."""
 
     def contains_many(self, keys: Iterable[Any]) -> NDArray[np.bool_]:
         """`in` for every key: an array of bool."""
@@ -211,15 +239,18 @@ def write(
     *,
     fingerprint_bits: int = 0,
     values: Placed | None = None,
+    stored: StoredKeys | None = None,
     metadata: Any = None,
 ) -> None:
     """Writes a whole file."""
     values = values or Placed(None, None, {})
     schema = {
         "key_type": keys.name,
-        "keys": None if kind is Kind.MPHF else "fingerprint",
+        "keys": None if kind is Kind.MPHF else "fingerprint" if stored is None else "exact",
         "values": values.values,
         "value_width": values.value_width,
+        **values.extra,
+        **({} if stored is None else {"key_width": stored.width}),
     }
     sections: dict[Section, tuple[int, Iterable[Any]]] = {}
     for section, words in ((Section.TREES, index.trees), (Section.DIRECTORY, index.directory)):
@@ -232,6 +263,8 @@ def write(
         size = (index.keys * fingerprint_bits + 7) // 8 + 8
         sections[Section.FINGERPRINTS] = size, _fingerprints(index.hi, fingerprint_bits)
     sections |= values.sections
+    if stored is not None:
+        sections |= stored.sections
     p = index.parameters
     header = Header(
         index.keys, index.seed, index.buckets, index.largest_bucket, index.bucket_size,
@@ -244,7 +277,18 @@ def write(
     writer.finish()
 
 
-def check_fingerprint_bits(bits: int) -> int:
+def fingerprint_bits_for(bits: int | None, rate: float | None, default: int) -> int:
+    """The bits that are asked for, or the fewest at which no more absent keys pass than at a rate.
+
+    Raises ValueError for both, or one out of bounds."""
+    if bits is not None and rate is not None:
+        raise ValueError("fingerprint_bits and false_positive_rate say the same: give one of them")
+    if rate is not None:
+        if not 2.0**-32 <= rate <= 1:
+            raise ValueError(f"false_positive_rate is 2^-32 (2.3e-10) to 1, not {rate}")
+        return next(bits for bits in range(33) if 2.0**-bits <= rate)
+    if bits is None:
+        return default
     if not 0 <= bits <= 32:
         raise ValueError(f"fingerprint_bits is 0 to 32, not {bits}")
     return bits

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ._encoded import decode_text
 from ._lookup import join
 from ._native import ffi, lib
 
@@ -52,13 +53,13 @@ class KeyBatch:
         if batches and all(batch.offsets is None and batch.width == batches[0].width for batch in batches):
             data, strip = np.concatenate([batch.data for batch in batches]), any(batch.strip for batch in batches)
             return KeyBatch(data, sum(map(len, batches)), width=batches[0].width, strip=strip)
-        parts = [batch._spelled_out() for batch in batches]
+        parts = [batch.spelled_out() for batch in batches]
         lengths = np.concatenate([np.empty(0, np.uint64), *(lengths for _, lengths in parts)])
         return KeyBatch(
             np.concatenate([np.empty(0, np.uint8), *(data for data, _ in parts)]), len(lengths), offsets_of(lengths)
         )
 
-    def _spelled_out(self) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
+    def spelled_out(self) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
         """The keys behind one another, and their lengths."""
         if self.offsets is not None:
             return self.data, np.diff(self.offsets)
@@ -130,7 +131,7 @@ class BytesKeys:
             return memoryview(key).tobytes()
         raise TypeError(f"a key of this store is bytes or str, not {type(key).__name__}")
 
-    def decode(self, raw: bytes) -> bytes:
+    def decode(self, raw: bytes) -> Any:
         """The key that `one` made these bytes of, as bytes."""
         return raw
 
@@ -149,6 +150,16 @@ class BytesKeys:
         keys = keys if isinstance(keys, list) else list(keys)
         data, offsets = join(keys, self)
         return KeyBatch(np.frombuffer(data, np.uint8), len(keys), np.frombuffer(offsets, np.uint64))
+
+
+class TextKeys(BytesKeys):
+    """The same keys, all of them given as `str`: that is what they come back as."""
+
+    name = "str"
+
+    def decode(self, raw: bytes) -> Any:
+        """FormatError for what is not UTF-8."""
+        return decode_text(raw)
 
 
 class IntegerKeys:
@@ -207,7 +218,7 @@ KeyType = BytesKeys | IntegerKeys
 
 def key_type(name: str) -> KeyType:
     """From its name in a file's schema."""
-    return BytesKeys() if name == "bytes" else IntegerKeys(name)
+    return BytesKeys() if name == "bytes" else TextKeys() if name == "str" else IntegerKeys(name)
 
 
 def infer_key_type(keys: object, key_dtype: Any = None) -> KeyType:

@@ -23,6 +23,12 @@ from ._overlay_state import State, apply, find, read_state, write_state
 from ._overlay_view import ABSENT, Base, Replaced, Schema, View, status_of, view
 
 
+class Changes(dict[bytes, bytes | None]):
+    """Values of keys, None for a deleted one; `text`: every key that was put is a `str`."""
+
+    text = True
+
+
 class Overlay(Viewing, MutableMapping[Any, Any]):
     """A mutable mapping over a static store: what is put or deleted goes to an LMDB environment beside it, and
     `compact` folds that into a new generation of the store.
@@ -72,7 +78,7 @@ class Overlay(Viewing, MutableMapping[Any, Any]):
 
     def _setup_locks(self) -> None:
         self._lock, self._local = threading.RLock(), threading.local()
-        self._batches: list[dict[bytes, bytes | None]] = []
+        self._batches: list[Changes] = []
 
     def _open(self) -> None:
         options = self._options
@@ -91,7 +97,7 @@ class Overlay(Viewing, MutableMapping[Any, Any]):
                 raise
             rebase(self._env, self._path)
             now = view(self._env, self._path)
-        if given is not None and given != now.schema:
+        if given is not None and not given.fits(now.schema):
             raise TypeError(f"this overlay has keys and values of {now.schema.said}, not {given.said}")
         self._show(now)
 
@@ -201,14 +207,14 @@ class Overlay(Viewing, MutableMapping[Any, Any]):
     def __setitem__(self, key: Any, value: Any) -> None:
         self._writable()
         schema = self._current().schema
-        self._change(schema.keys.one(key), schema.encode(value))
+        self._change(key, schema.keys.one(key), schema.encode(value))
 
     def __delitem__(self, key: Any) -> None:
         self._writable()
         if self._batch() is not None:
             if self._value(key) is ABSENT:
                 raise KeyError(key)
-            self._change(self._current().schema.keys.one(key), None)
+            self._change(key, self._current().schema.keys.one(key), None)
             return
         try:
             raw = self._current().schema.keys.one(key)
@@ -225,7 +231,7 @@ class Overlay(Viewing, MutableMapping[Any, Any]):
                     return None
             if record.value is None if record is not None else store is None or key not in store:
                 return False
-            apply(writing, {raw: None})
+            apply(writing, {raw: None}, text=True)
             return True
 
         while (deleted := env.write(delete)) is None:
@@ -234,18 +240,19 @@ class Overlay(Viewing, MutableMapping[Any, Any]):
         if not deleted:
             raise KeyError(key)
 
-    def _change(self, raw: bytes, value: bytes | None) -> None:
+    def _change(self, key: Any, raw: bytes, value: bytes | None) -> None:
         batch = self._batch()
+        changes = Changes() if batch is None else batch
+        with self._lock:
+            changes[raw] = value
+            changes.text = changes.text and (value is None or isinstance(key, str))
+            self._current().keys.add(raw)
         if batch is None:
-            self._write({raw: value})
-        else:
-            with self._lock:
-                batch[raw] = value
-                self._current().keys.add(raw)
+            self._write(changes)
 
-    def _write(self, changes: dict[bytes, bytes | None]) -> None:
+    def _write(self, changes: Changes) -> None:
         if changes:
-            self._environment().write(lambda writing: apply(writing, changes))
+            self._environment().write(lambda writing: apply(writing, changes, changes.text))
             self._advance()
 
     def update(self, other: Any = (), /, **more: Any) -> None:
@@ -263,7 +270,7 @@ class Overlay(Viewing, MutableMapping[Any, Any]):
         """Deletes every key, in one transaction."""
         one = self._current().schema.keys.one
         self._writable()
-        self._write({one(key): None for key in self})
+        self._write(Changes((one(key), None) for key in self))
 
     @contextlib.contextmanager
     def batch(self) -> Iterator[Overlay]:
@@ -272,7 +279,7 @@ class Overlay(Viewing, MutableMapping[Any, Any]):
         and snapshots have to wait (ValueError). Changes wait in memory, and hold no lock."""
         self._writable()
         self._no_batch("another batch")
-        changes: dict[bytes, bytes | None] = {}
+        changes = Changes()
         process = os.getpid()
         self._local.batch = changes
         self._batches.append(changes)
@@ -312,8 +319,8 @@ class Overlay(Viewing, MutableMapping[Any, Any]):
         super().close()
         self._env = None
 
-    def _batch(self) -> dict[bytes, bytes | None] | None:
-        batch: dict[bytes, bytes | None] | None = getattr(self._local, "batch", None)
+    def _batch(self) -> Changes | None:
+        batch: Changes | None = getattr(self._local, "batch", None)
         return batch
 
     def _no_batch(self, what: str) -> None:

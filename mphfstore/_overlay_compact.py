@@ -28,7 +28,6 @@ from ._format import identity
 from ._overlay_state import drop_folded, read_state, write_state
 from ._overlay_view import Base, Replaced, View, stored_items, view
 
-KEYS = "exact"  # how a compacted base keeps its keys: the next compaction needs them
 CHUNK = 1 << 14  # records between two conversions to flat memory
 
 
@@ -109,7 +108,7 @@ def compact(env: Environment, path: Path, **options: Any) -> bool:
             env.flush()
 
         builder = Builder(
-            path, values=now.schema.values, keys=KEYS,
+            path, values=now.schema.values, keys="exact",
             key_dtype=None if now.schema.keys.text else now.schema.keys.name, **options,
         )  # fmt: skip
         builder._publication.ready = record

@@ -84,8 +84,11 @@ def write_state(writing: Writing, state: State) -> None:
     writing.put(b"state", b"state", to_json({"version": VERSION, **asdict(state)}))
 
 
-def apply(writing: Writing, changes: Mapping[bytes, bytes | None]) -> None:
-    """Writes the values of keys, None for a key that is deleted."""
+def apply(writing: Writing, changes: Mapping[bytes, bytes | None], text: bool) -> None:
+    """Writes the values of keys, None for a key that is deleted. text: every key was given as `str`."""
+    state = read_state(writing)
+    if not text and state is not None and state.schema["key_type"] == "str":
+        write_state(writing, replace(state, schema={**state.schema, "key_type": "bytes"}))
     clock = read_clock(writing) + 1
     writing.put(b"state", b"clock", _CLOCK.pack(clock))
     for number, (key, value) in enumerate(changes.items()):

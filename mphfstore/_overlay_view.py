@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.lib.format import dtype_to_descr
 
+from ._columns import value_dtype
+from ._encoded import decode_text, decoder, is_strings
 from ._environment import Environment, Pinned
 from ._errors import FormatError
 from ._format import identity, to_json
@@ -20,34 +22,45 @@ from ._layering import Keyset
 from ._open import open as open_file
 from ._overlay_state import Record, State, find, keys_since, read_clock, read_state, records
 from ._store import Store
-from ._values import dtype_from_schema, flatten_one, is_bytes, value_dtype
+from ._values import dtype_from_schema, flatten_one
 
 ABSENT: Any = object()
 
 
 class Schema:
-    """What keys and values are, and how an entry holds a value: `bytes` as they are, others as the base's rows."""
+    """What keys and values are, and how an entry holds a value: as the base's own bytes of it.
+
+    A `key_type` of "str" is that of byte strings that were all given as `str`, as in a store of exact keys."""
 
     def __init__(self, said: dict[str, Any]) -> None:
         if said["values"] is None:
             raise TypeError("an overlay is for a store with values, which this base has not")
         self.said = {name: said[name] for name in ("key_type", "values")}
-        self.said["value_width"] = None if is_bytes(said["values"]) else said["value_width"]
+        self.said["value_width"] = None if is_strings(said["values"]) else said["value_width"]
         self.keys: KeyType = key_type(said["key_type"])
         self._dtype = dtype_from_schema(self.said["values"], self.said["value_width"])
-        self.values: Any = "bytes" if self._dtype is None else self._dtype
+        self.values: Any = self.said["values"] if self._dtype is None else self._dtype
+        made = decoder(self.said["values"])
+        self._decode: Callable[[bytes], Any] = bytes if made is None else decode_text if made is str else made
 
     @classmethod
     def of(cls, values: Any, key_dtype: Any) -> Schema:
         """From what `mphfstore.build` takes."""
-        if not is_bytes(values):
-            values = value_dtype(values)
-        width = None if is_bytes(values) else values.itemsize
-        kind = values if is_bytes(values) else dtype_to_descr(values)
-        return cls({"key_type": infer_key_type((), key_dtype).name, "values": kind, "value_width": width})
+        keys = "str" if key_dtype is None else infer_key_type((), key_dtype).name
+        if is_strings(values):
+            return cls({"key_type": keys, "values": values})
+        dtype = value_dtype(values)
+        return cls({"key_type": keys, "values": dtype_to_descr(dtype), "value_width": dtype.itemsize})
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Schema) and to_json(self.said) == to_json(other.said)
+    @property
+    def is_text(self) -> bool:
+        return self.keys.name == "str"
+
+    def as_bytes(self) -> Schema:
+        return Schema({**self.said, "key_type": "bytes"}) if self.is_text else self
+
+    def fits(self, other: Schema) -> bool:
+        return to_json(self.as_bytes().said) == to_json(other.as_bytes().said)
 
     def encode(self, value: Any) -> bytes:
         """Raises what the store's own conversion raises for a value that does not fit."""
@@ -56,7 +69,7 @@ class Schema:
         return raw
 
     def decode(self, raw: bytes) -> Any:
-        return raw if self._dtype is None else np.frombuffer(raw, self._dtype)[0]
+        return self._decode(raw) if self._dtype is None else np.frombuffer(raw, self._dtype)[0]
 
 
 @dataclass(frozen=True)
@@ -124,29 +137,29 @@ class View:
 
     def items(self) -> Iterator[tuple[Any, Any]]:
         """First those of the base that are as they were, in its order; then those of the overlay."""
-        one = self.schema.keys.one
+        one, decode = self.schema.keys.one, self.schema.keys.decode
         if self.base.store is not None:
             for key, value in stored_items(self.base.store):
-                if self.find(one(key)) is None:
-                    yield key, value
+                if self.find(raw := one(key)) is None:
+                    yield decode(raw), value
         for record in self.records():
             if record.value is not None:
-                yield self.schema.keys.decode(record.key), self.schema.decode(record.value)
+                yield decode(record.key), self.schema.decode(record.value)
 
     def __iter__(self) -> Iterator[Any]:
-        one = self.schema.keys.one
+        one, decode = self.schema.keys.one, self.schema.keys.decode
         if self.base.store is not None:
             for key in stored_keys(self.base.store):
-                if self.find(one(key)) is None:
-                    yield key
+                if self.find(raw := one(key)) is None:
+                    yield decode(raw)
         for record in self.records():
             if record.value is not None:
-                yield self.schema.keys.decode(record.key)
+                yield decode(record.key)
 
     def __len__(self) -> int:
         """Counted once, over the entries."""
         if self._count is None:
-            store, decode, count = self.base.store, self.schema.keys.decode, 0
+            store, decode, count = self.base.store, self.schema.as_bytes().keys.decode, 0
             if store is not None:
                 stored_keys(store)
                 count = len(store)
@@ -173,9 +186,11 @@ def view(env: Environment, path: Path, before: View | None = None, base: Base | 
         if again.identity == base.identity:
             raise Replaced(path, state.base, base.identity)
         base = again
-    schema = Schema(state.schema)
-    if base.schema is not None and base.schema != schema:
-        raise FormatError(f"{path}: expected a base of {schema.said}, got {base.schema.said}")
+    schema, its = Schema(state.schema), base.schema
+    if its is not None and not its.fits(schema):
+        raise FormatError(f"{path}: expected a base of {schema.said}, got {its.said}")
+    if its is not None and not its.is_text and base.store:
+        schema = schema.as_bytes()
     clock, since = read_clock(pinned), 0
     keys = Keyset(secrets.randbits(64))
     if before is not None and before.state.cleaned == state.cleaned:

@@ -49,7 +49,7 @@ def batches(
     records: Iterator[Record],
     lines: array[int],
     key_dtype: np.dtype[Any] | None,
-    value_dtype: np.dtype[Any] | None,
+    value_dtype: np.dtype[Any] | str | None,
 ) -> Iterator[tuple[Any, Any]]:
     """Keys and values of some records at a time, as lists of bytes or arrays; `lines` gets every record's line.
 
@@ -72,16 +72,16 @@ def batches(
             return
         yield (
             keys if key_dtype is None else np.array(keys, key_dtype),
-            values if value_dtype is None else np.array(values, value_dtype),
+            np.array(values, value_dtype) if isinstance(value_dtype, np.dtype) else values,
         )
 
 
-def converter(dtype: np.dtype[Any] | None) -> Callable[[Any], Any]:
-    """Makes a field a number of a dtype, or bytes if there is none.
+def converter(dtype: np.dtype[Any] | str | None) -> Callable[[Any], Any]:
+    """Makes a field a number of a dtype, text for "str", what JSON has for "json", or bytes.
 
     It raises ValueError for what is no such thing, OverflowError for a number that the dtype does not have."""
-    if dtype is None:
-        return _as_bytes
+    if not isinstance(dtype, np.dtype):
+        return {"str": _as_text, "json": _as_json}.get(dtype or "bytes", _as_bytes)
     if dtype.kind in "SU":
         return _fixed(dtype)
     bounds: Any = np.iinfo(dtype) if dtype.kind in "iu" else np.finfo(dtype)
@@ -146,6 +146,24 @@ def _as_bytes(field: Any) -> bytes:
         return field.encode()
     except UnicodeEncodeError:
         raise ValueError(f"{shown(field)} is not valid Unicode") from None
+
+
+def _as_text(field: Any) -> str:
+    raw = _as_bytes(field)
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        raise ValueError(f"{shown(raw)} is not UTF-8") from None
+
+
+def _as_json(field: Any) -> Any:
+    """A field of text is JSON text; what JSON lines have is a value already."""
+    if not isinstance(field, bytes):
+        return field
+    try:
+        return json.loads(field.decode(), parse_constant=no_constant)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{shown(field)} is not JSON: {error}") from None
 
 
 def tsv(lines: Iterable[bytes], *, values: bool) -> Iterator[Record]:

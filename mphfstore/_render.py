@@ -78,7 +78,12 @@ def table(said: dict[str, Any]) -> list[tuple[str, str]]:
     values = "none" if kind is None else kind if isinstance(kind, str) else json.dumps(kind)
     if kind is not None:
         values += " of different lengths" if width is None else f", {width} bytes each"
-    bits = said["fingerprint_bits"]
+    if said["distinct_values"] is not None:
+        values += f", {said['distinct_values']} of them distinct"
+    if said["compression"] is not None:
+        values += f", {_size(said['blob_size'])} compressed by {said['compression']} in blocks of {said['block_size']}"
+    bits, exact = said["fingerprint_bits"], said["key_storage"] == "exact"
+    passing = "no absent key passes" if exact else f"1 absent key in {1 << bits} passes"
     per_key = {
         name: f"{_size(size)}, {8 * size / max(1, keys):.2f} bits per key" for name, size in said["sections"].items()
     }
@@ -88,7 +93,8 @@ def table(said: dict[str, Any]) -> list[tuple[str, str]]:
         ("keys", str(keys)),
         ("key type", said["key_type"]),
         *([("values", values)] if said["kind"] == "store" else []),
-        *([] if said["kind"] == "mphf" else [("fingerprints", f"{bits} bits, 1 absent key in {1 << bits} passes")]),
+        *([("key storage", "exact: no absent key passes")] if exact else []),
+        *([] if said["kind"] == "mphf" or (exact and not bits) else [("fingerprints", f"{bits} bits, {passing}")]),
         ("function", f"{said['method']}, leaf size {said['leaf_size']}, bucket size {said['bucket_size']}, "
                      f"{said['bits_per_key']:.3f} bits per key"),
         ("buckets", f"{said['buckets']}, the largest of {said['largest_bucket']} keys"),

@@ -224,7 +224,8 @@ def test_progress_goes_to_a_terminal_only(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 OPTIONS = {
-    "build": "format values key-dtype key-column value-column header delimiter on-duplicate fingerprint-bits preset "
+    "build": "format values keys compression dedupe false-positive-rate key-dtype key-column value-column header "
+             "delimiter on-duplicate fingerprint-bits preset "
              "method leaf-size bucket-size seed threads metadata quiet",
     "get": "json null quiet",
     "has": "json null quiet",
