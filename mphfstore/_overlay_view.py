@@ -65,7 +65,7 @@ class Schema:
     def encode(self, value: Any) -> bytes:
         """Raises what the store's own conversion raises for a value that does not fit."""
         one = flatten_one(value, self.values)
-        raw: bytes = one if self._dtype is None else one.tobytes()
+        raw: bytes = one if self._dtype is None else np.array([one], self._dtype).tobytes()  # S scalars drop NULs
         return raw
 
     def decode(self, raw: bytes) -> Any:
