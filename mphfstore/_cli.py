@@ -23,6 +23,7 @@ from . import PRESETS, DuplicateKeyError, Error, Filter, Store
 from . import open as open_file
 from ._build import DUPLICATE_POLICIES, METHODS
 from ._builder import Builder
+from ._cli_overlay import overlay
 from ._compress import METHODS as COMPRESSIONS
 from ._encoded import STRINGS
 from ._exact import STORAGE
@@ -414,5 +415,6 @@ def _parser() -> Parser:
     add("files", metavar="FILE", nargs="+", help="a store, a filter or a function")
     add("--json", action="store_true", help="an object per file and line")
     add("--quiet", action="store_true", help="print nothing of files that are sound")
+    overlay(commands)
     # fmt: on
     return top

@@ -131,10 +131,10 @@ class Overlay(Viewing, MutableMapping[Any, Any]):
         batch = self._batch()
         if batch is not None:
             with contextlib.suppress(OverflowError):
-                raw = self._current().schema.keys.one(key)
+                raw = self._schema.keys.one(key)
                 if raw in batch:
                     value = batch[raw]
-                    return ABSENT if value is None else self._current().schema.decode(value)
+                    return ABSENT if value is None else self._schema.decode(value)
         return super()._value(key)
 
     def _has(self, key: object) -> bool:
@@ -202,6 +202,10 @@ class Overlay(Viewing, MutableMapping[Any, Any]):
             **self._environment().info(),
         }
 
+    @property
+    def _schema(self) -> Schema:
+        return self._current().schema
+
     # writing
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -214,10 +218,10 @@ class Overlay(Viewing, MutableMapping[Any, Any]):
         if self._batch() is not None:
             if self._value(key) is ABSENT:
                 raise KeyError(key)
-            self._change(key, self._current().schema.keys.one(key), None)
+            self._change(key, self._schema.keys.one(key), None)
             return
         try:
-            raw = self._current().schema.keys.one(key)
+            raw = self._schema.keys.one(key)
         except OverflowError:
             raise KeyError(key) from None
         env = self._environment()
@@ -268,7 +272,7 @@ class Overlay(Viewing, MutableMapping[Any, Any]):
 
     def clear(self) -> None:
         """Deletes every key, in one transaction."""
-        one = self._current().schema.keys.one
+        one = self._schema.keys.one
         self._writable()
         self._write(Changes((one(key), None) for key in self))
 

@@ -10,6 +10,7 @@ so whatever is at most so old, and is folded into a new base, is the beginning o
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import struct
@@ -65,8 +66,11 @@ def read_clock(source: Pinned | Writing) -> int:
 def read_state(source: Pinned | Writing) -> State | None:
     """None: nobody has written anything yet."""
     raw = source.get(b"state", b"state")
-    if raw is None:
-        return None
+    return None if raw is None else _parsed(raw)
+
+
+@functools.lru_cache(maxsize=64)
+def _parsed(raw: bytes) -> State:
     try:
         said = json.loads(raw)
         version = said.pop("version")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import secrets
 from collections.abc import Callable, Iterator
@@ -91,7 +92,7 @@ class Base:
             raise FormatError(f"{path}: expected a store, got a {type(store).__name__.lower()}")
         return cls(store, identity(store._current().file.data), status)
 
-    @property
+    @functools.cached_property
     def schema(self) -> Schema | None:
         return None if self.store is None else Schema(self.store._current().file.schema)
 
@@ -186,17 +187,26 @@ def view(env: Environment, path: Path, before: View | None = None, base: Base | 
         if again.identity == base.identity:
             raise Replaced(path, state.base, base.identity)
         base = again
-    schema, its = Schema(state.schema), base.schema
-    if its is not None and not its.fits(schema):
-        raise FormatError(f"{path}: expected a base of {schema.said}, got {its.said}")
-    if its is not None and not its.is_text and base.store:
-        schema = schema.as_bytes()
+    if before is not None and before.state is state and before.base is base:
+        schema = before.schema
+    else:
+        schema = _common(path, Schema(state.schema), base)
     clock, since = read_clock(pinned), 0
     keys = Keyset(secrets.randbits(64))
     if before is not None and before.state.cleaned == state.cleaned:
         keys, since = before.keys, before.clock
     keys.update(keys_since(pinned, since))
     return View(base, pinned, state, schema, clock, keys)
+
+
+def _common(path: Path, schema: Schema, base: Base) -> Schema:
+    """That of entries and base together. Raises FormatError if they do not fit."""
+    its = base.schema
+    if its is None:
+        return schema
+    if not its.fits(schema):
+        raise FormatError(f"{path}: expected a base of {schema.said}, got {its.said}")
+    return schema if its.is_text or not base.store else schema.as_bytes()
 
 
 class Replaced(FormatError):

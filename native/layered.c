@@ -10,15 +10,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "fastpath.h"
 #include "native.cdef.h"
 
 /* --- Keyset --- */
 
 /* Open addressing at most half full; 0 is an empty slot, which no hash is. A slot's index is the low end of its content, so a
- * table grows out of itself. An absent key passes with probability count / 2^32. */
+ * table grows out of itself. An absent key passes with probability count / 2^32.
+ *
+ * Before it a bitmap of 8 bits per slot, a quarter of the table's size: it turns away 15 of 16 absent keys. With 10^6 keys the
+ * table alone took 120 ns, for it lies beyond the caches. */
 typedef struct {
     PyObject_HEAD
-    uint32_t *slots;
+    uint32_t *slots, *bits; /* bits: after the slots */
     uint64_t mask, count, seed;
 } Keyset;
 
@@ -30,37 +34,55 @@ static inline uint32_t keyset_hash(const Keyset *self, const char *key, Py_ssize
     return hash ? hash : 1;
 }
 
+static inline uint32_t bit_of(uint64_t mask, uint32_t hash) { return hash & (uint32_t)(8 * mask + 7); }
+
 static inline bool keyset_has(const Keyset *self, uint32_t hash)
 {
+    uint32_t bit = bit_of(self->mask, hash);
+    if (!(self->bits[bit >> 5] >> (bit & 31) & 1))
+        return false;
     uint64_t i = hash & self->mask;
     while (self->slots[i] && self->slots[i] != hash)
         i = (i + 1) & self->mask;
     return self->slots[i] != 0;
 }
 
-static void insert(uint32_t *slots, uint64_t mask, uint32_t hash)
+static void insert(Keyset *self, uint32_t hash)
 {
-    uint64_t i = hash & mask;
-    while (slots[i])
-        i = (i + 1) & mask;
-    slots[i] = hash;
+    uint32_t bit = bit_of(self->mask, hash);
+    uint64_t i = hash & self->mask;
+    while (self->slots[i])
+        i = (i + 1) & self->mask;
+    self->slots[i] = hash;
+    self->bits[bit >> 5] |= (uint32_t)1 << (bit & 31);
+}
+
+/* An empty table of 2^k slots in place of the one there is, if any; k ≥ 3. */
+static bool allocate_slots(Keyset *self, uint64_t slots)
+{
+    uint64_t words = slots / 4;
+    uint32_t *memory = PyMem_Calloc(slots + words, sizeof(uint32_t));
+    if (!memory) {
+        PyErr_NoMemory();
+        return false;
+    }
+    self->slots = memory;
+    self->bits = memory + slots;
+    self->mask = slots - 1;
+    return true;
 }
 
 /* To twice the slots. A table of 2^32 holds every hash there is. */
 static bool grow(Keyset *self)
 {
-    uint64_t mask = 2 * self->mask + 1;
-    uint32_t *slots = PyMem_Calloc(mask + 1, sizeof(uint32_t));
-    if (!slots) {
-        PyErr_NoMemory();
+    uint32_t *before = self->slots;
+    uint64_t count = self->mask + 1;
+    if (!allocate_slots(self, 2 * count))
         return false;
-    }
-    for (uint64_t i = 0; i <= self->mask; i++)
-        if (self->slots[i])
-            insert(slots, mask, self->slots[i]);
-    PyMem_Free(self->slots);
-    self->slots = slots;
-    self->mask = mask;
+    for (uint64_t i = 0; i < count; i++)
+        if (before[i])
+            insert(self, before[i]);
+    PyMem_Free(before);
     return true;
 }
 
@@ -75,7 +97,7 @@ static bool add(Keyset *self, PyObject *key)
         return true;
     if (self->mask < UINT32_MAX && 2 * (self->count + 1) > self->mask && !grow(self))
         return false;
-    insert(self->slots, self->mask, hash);
+    insert(self, hash);
     self->count++;
     return true;
 }
@@ -90,11 +112,9 @@ static PyObject *keyset_new(PyTypeObject *type, PyObject *arguments, PyObject *P
     if (!self)
         return NULL;
     self->seed = seed;
-    self->mask = 63;
-    self->slots = PyMem_Calloc(self->mask + 1, sizeof(uint32_t));
-    if (!self->slots) {
+    if (!allocate_slots(self, 64)) {
         Py_DECREF(self);
-        return PyErr_NoMemory();
+        return NULL;
     }
     return (PyObject *)self;
 }
@@ -164,7 +184,8 @@ static PyType_Spec keyset_spec = {"mphfstore._layered.Keyset", sizeof(Keyset), 0
 
 typedef struct {
     PyObject_HEAD
-    PyObject *base, *get; /* base.get; both NULL: nothing lies below */
+    PyObject *base, *get;    /* base.get; both NULL: nothing lies below */
+    const look_up *look_up;  /* how to ask a base that is one of _fastpath; NULL: it is none */
     Keyset *keys;         /* NULL: closed */
     int size;             /* of an integer key in bytes; 0: keys are byte strings */
     bool is_text;         /* `str` is a key, too */
@@ -172,6 +193,8 @@ typedef struct {
 
 typedef struct {
     PyTypeObject *keyset;
+    PyObject *items;        /* _fastpath.Items; NULL if that module is not built, as is look_up */
+    const look_up *look_up;
 } module_state;
 
 /* Whether the base alone knows `key`. Sets no exception. */
@@ -212,7 +235,8 @@ static PyObject *layered_subscript(PyObject *object, PyObject *key)
     Layered *self = (Layered *)object;
     if (!self->base || !unchanged(self, key))
         return PyObject_CallMethod(object, "_item", "(O)", key);
-    PyObject *base = Py_NewRef(self->base), *value = PyObject_GetItem(base, key);
+    PyObject *base = Py_NewRef(self->base);
+    PyObject *value = self->look_up ? self->look_up->value_or(base, key, NULL) : PyObject_GetItem(base, key);
     Py_DECREF(base);
     return value;
 }
@@ -245,8 +269,11 @@ static PyObject *layered_get(PyObject *object, PyObject *const *arguments, Py_ss
     }
     if (!self->get || !unchanged(self, arguments[0]))
         return PyObject_CallMethod(object, "_get", "(OO)", arguments[0], fallback);
-    PyObject *get = Py_NewRef(self->get), *value = PyObject_CallFunctionObjArgs(get, arguments[0], fallback, NULL);
+    PyObject *base = Py_NewRef(self->base), *get = Py_NewRef(self->get);
+    PyObject *value = self->look_up ? self->look_up->value_or(base, arguments[0], fallback)
+                                    : PyObject_CallFunctionObjArgs(get, arguments[0], fallback, NULL);
     Py_DECREF(get);
+    Py_DECREF(base);
     return value;
 }
 
@@ -278,11 +305,17 @@ static PyObject *layered_attach(PyObject *object, PyTypeObject *type, PyObject *
     PyObject *get = arguments[0] == Py_None ? NULL : PyObject_GetAttrString(arguments[0], "get");
     if (!get && arguments[0] != Py_None)
         return NULL;
+    int is_ours = get && state->items ? PyObject_IsInstance(arguments[0], state->items) : 0;
+    if (is_ours < 0) {
+        Py_XDECREF(get);
+        return NULL;
+    }
     /* All change before anything is released, which may run Python code. */
     PyObject *old_base = self->base, *old_get = self->get;
     Keyset *old_keys = self->keys;
     self->base = arguments[0] == Py_None ? NULL : Py_NewRef(arguments[0]);
     self->get = get;
+    self->look_up = is_ours ? state->look_up : NULL;
     self->keys = arguments[1] == Py_None ? NULL : (Keyset *)Py_NewRef(arguments[1]);
     self->size = (int)size;
     self->is_text = is_text != 0;
@@ -337,6 +370,18 @@ static int execute(PyObject *module)
     if (!keyset)
         return -1;
     state->keyset = (PyTypeObject *)keyset;
+    PyObject *fastpath = PyImport_ImportModule("mphfstore._fastpath");
+    if (fastpath) {
+        state->items = PyObject_GetAttrString(fastpath, "Items");
+        state->look_up = PyCapsule_Import(LOOK_UP_CAPSULE, 0);
+        Py_DECREF(fastpath);
+        if (!state->items || !state->look_up)
+            return -1;
+    } else if (PyErr_ExceptionMatches(PyExc_ImportError)) {
+        PyErr_Clear();
+    } else {
+        return -1;
+    }
     layered = PyType_FromModuleAndSpec(module, &layered_spec, NULL);
     int status = layered && PyModule_AddType(module, (PyTypeObject *)layered) == 0 ? 0 : -1;
     Py_XDECREF(layered);
@@ -346,12 +391,14 @@ static int execute(PyObject *module)
 static int module_traverse(PyObject *module, visitproc visit, void *arg)
 {
     Py_VISIT(((module_state *)PyModule_GetState(module))->keyset);
+    Py_VISIT(((module_state *)PyModule_GetState(module))->items);
     return 0;
 }
 
 static int module_clear(PyObject *module)
 {
     Py_CLEAR(((module_state *)PyModule_GetState(module))->keyset);
+    Py_CLEAR(((module_state *)PyModule_GetState(module))->items);
     return 0;
 }
 
