@@ -243,8 +243,10 @@ def test_what_is_written_during_a_compaction_stays(overlay: ms.Overlay) -> None:
 def test_a_folded_state_is_dropped_some_at_a_time(overlay: ms.Overlay, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_overlay_state, "DROPPED_AT_ONCE", 7)
     overlay.update({f"k{i}": b"%d" % i for i in range(50)})
+    assert overlay._view is not None and len(overlay._view.keys) == 50
     assert overlay.compact() and not overlay.compact()
     assert overlay.info()["entries"] == 0 and len(overlay) == 50
+    assert len(overlay._view.keys) == 0  # look-ups go to the base again
 
 
 def test_readers_keep_their_state_until_they_refresh(overlay: ms.Overlay) -> None:
