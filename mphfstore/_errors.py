@@ -42,5 +42,9 @@ class BuildError(Error, RuntimeError):
     """No function could be built for these keys."""
 
 
+class StaleError(Error, RuntimeError):
+    """A pickled handle's path leads to another file by now."""
+
+
 class UnavailableError(Error, RuntimeError):
     """Something optional is not at hand on this machine; the message says how to get it."""

@@ -12,6 +12,7 @@ from ._format import Kind
 from ._handle import Membership
 from ._keys import listed
 from ._lookup import Items
+from ._native import lib
 from ._values import flatten_one
 
 _MISSING: Any = object()
@@ -49,10 +50,23 @@ class Store(Membership, Items):
             return out
         return opened.value_list_at(indices, default)
 
+    def get_view(self, key: Any) -> memoryview:
+        """The value's bytes where they lie in the file, without a copy (mode "pread": as they were read): a read-only
+        view, which keeps the mapping. Raises KeyError, and TypeError unless the store's values are bytes."""
+        opened = self._current()
+        if opened.file.schema.get("values") != "bytes":
+            raise TypeError("values of this store are not bytes; values_array shows those of a numpy dtype")
+        index = opened.find(key)
+        if index == lib.ABSENT:
+            raise KeyError(key)
+        view: memoryview = opened.view(index)
+        return view
+
     def values_array(self) -> NDArray[Any]:
-        """All values in index order, without a copy: a read-only array on the mapping, which it keeps. TypeError
-        unless the store's values have a numpy dtype."""
-        values: NDArray[Any] | None = self._current().values
-        if values is None:
+        """All values in index order, without a copy: a read-only array on the mapping, which it keeps; in mode "pread"
+        they are read into memory. TypeError unless the store's values have a numpy dtype."""
+        opened = self._current()
+        if opened.values is None:
             raise TypeError("values of this store are bytes, not of a numpy dtype")
+        values: NDArray[Any] = opened.array()
         return values

@@ -1,0 +1,194 @@
+"""Data sections that stay in the file (mode "pread"): fingerprints, offsets and values, of one key or of a batch, read
+by position.
+
+A batch's reads are sorted, neighbours are read at once, and the system hears of the next ones beforehand."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+from ._errors import FormatError
+from ._source import Window
+
+GAP = 1 << 14  # bytes between two pieces that are rather read than skipped
+LONGEST = 1 << 20  # bytes of pieces that are read at once
+AHEAD = 64  # reads that the system hears of beforehand
+
+# FORMAT.md §5
+LONG, SHORT, FAR = 8192, 256, 0xFFFF
+
+Indices = NDArray[np.int64]
+
+
+def contradiction() -> FormatError:
+    return FormatError("the file contradicts itself: it was not written by mphfstore")
+
+
+def runs(window: Window, begins: Indices, ends: Indices) -> Iterator[tuple[Indices, int, bytes]]:
+    """Reads pieces – from begins[i] to ends[i] – in a few runs. Yields which pieces lie in a run, where in the window
+    it begins, and its bytes."""
+    order = np.argsort(begins, kind="stable")
+    begins, ends = begins[order], np.maximum.accumulate(ends[order])
+    cuts = [0, *(np.flatnonzero(begins[1:] > ends[:-1] + GAP) + 1).tolist(), len(order)]
+    parts: list[tuple[int, int]] = []
+    for first, last in itertools.pairwise(cuts):
+        while first < last:
+            fitting = first + int(np.searchsorted(begins[first:last], begins[first] + LONGEST))
+            parts.append((first, fitting))
+            first = fitting
+    for i, (first, last) in enumerate(parts):
+        if i % AHEAD == 0 and i + 1 < len(parts):
+            for begin, end in parts[i : i + AHEAD]:
+                window.advise(int(begins[begin]), int(ends[end - 1] - begins[begin]))
+        at = int(begins[first])
+        yield order[first:last], at, window.read(at, int(ends[last - 1]) - at)
+
+
+def rows_at(window: Window, begins: Indices, width: int) -> NDArray[np.uint8]:
+    """The `width` > 0 bytes from each of `begins` on, a row each."""
+    out = np.empty((len(begins), width), np.uint8)
+    for pieces, at, run in runs(window, begins, begins + width):
+        out[pieces] = sliding_window_view(np.frombuffer(run, np.uint8), width)[begins[pieces] - at]
+    return out
+
+
+def numbers(rows: NDArray[np.uint8], at: Indices, bits: int) -> NDArray[np.uint64]:
+    """The number of `bits` < 64 bits at bit at[i] of row i. A row reaches to the end of its number."""
+    words = np.zeros((len(rows), rows.shape[1] // 8 + 2), "<u8")
+    words.view(np.uint8)[:, : rows.shape[1]] = rows
+    low = np.take_along_axis(words, (at >> 6)[:, None], 1)[:, 0]
+    high = np.take_along_axis(words, (at >> 6)[:, None] + 1, 1)[:, 0]
+    shift = (at & 63).astype(np.uint64)
+    both = low >> shift | (high << np.uint64(1)) << (np.uint64(63) - shift)
+    return both & np.uint64((1 << bits) - 1)
+
+
+class Fingerprints:
+    """Section 16: of `bits` > 0 bits each."""
+
+    def __init__(self, section: Window, keys: int, bits: int) -> None:
+        if len(section) != (keys * bits + 7) // 8 + 8:
+            raise contradiction()
+        self._section, self._bits, self._mask = section, bits, (1 << bits) - 1
+        self._width = (bits + 7) // 8 + 1  # bytes in which one lies, wherever it begins
+
+    def match(self, index: int, hi: int) -> bool:
+        """Whether the fingerprint at an index is that of a hash."""
+        at = index * self._bits
+        stored = int.from_bytes(self._section.read(at // 8, self._width), "little") >> at % 8
+        return not (stored ^ hi) & self._mask
+
+    def matching(self, indices: Indices, hi: NDArray[np.uint64]) -> NDArray[np.bool_]:
+        at = indices * self._bits
+        stored = numbers(rows_at(self._section, at >> 3, self._width), at & 7, self._bits)
+        match: NDArray[np.bool_] = stored == hi & np.uint64(self._mask)
+        return match
+
+
+class Offsets:
+    """Section 18: where variable values begin and end. The samples, 10 bits per 256 values, are in memory."""
+
+    def __init__(self, section: Window, values: int, end: int) -> None:
+        count = values + 1
+        low = (end // count).bit_length() - 1 if end >= count else 0
+        groups = -(-count // SHORT)
+        words = [2, -(-count // LONG), -(-groups // 4), -(-count * low // 64) + 1, -(-(count + (end >> low)) // 64)]
+        starts = np.cumsum([0, *words]) * 8
+        if len(section) != starts[-1] or np.frombuffer(section[:16], "<u8").tolist() != [count, end]:
+            raise contradiction()
+        long, short = (np.frombuffer(section[starts[i] : starts[i + 1]], kind) for i, kind in ((1, "<u8"), (2, "<u2")))
+        bits = words[4] * 64
+        if int(long.max()) >= bits:
+            raise contradiction()
+        self._low, self._end, self._bits = low, end, bits
+        self._lower = section.window(int(starts[3]), words[3] * 8)
+        self._upper = section.window(int(starts[4]), words[4] * 8)
+        # A sample at the end, and none after it that is far: what lies before the end of `upper` is before it.
+        self._long = np.append(long.astype(np.int64), bits - 1)
+        self._short = np.append(short[:groups], np.uint16(FAR)).astype(np.int64)
+
+    def spans(self, indices: Indices) -> tuple[Indices, Indices]:
+        """Begins and ends of the values at some indices. Raises FormatError where the sequence is none."""
+        group, long = indices // SHORT, indices // LONG
+        far = self._short[group] == FAR
+        begins = self._long[long] + np.where(far, 0, self._short[group])
+        rank = np.where(far, indices % LONG, indices % SHORT)
+        # The one after the value's own lies at the next sample, or before it.
+        after = (group + 1) // (LONG // SHORT)
+        far = self._short[group + 1] == FAR
+        ends = np.where(far, self._long[long + 1], self._long[after] + self._short[group + 1])
+        if np.any(begins > ends) or np.any(ends >= self._bits):
+            raise contradiction()
+        ones = np.empty((2, len(indices)), np.int64)
+        for pieces, start, run in runs(self._upper, begins >> 3, (ends >> 3) + 1):
+            places = np.flatnonzero(np.unpackbits(np.frombuffer(run, np.uint8), bitorder="little")) + 8 * start
+            first = np.searchsorted(places, begins[pieces]) + rank[pieces]
+            if len(places) < 2 or np.any(first + 1 >= len(places)):
+                raise contradiction()
+            ones[0, pieces], ones[1, pieces] = places[first], places[first + 1]
+        high: Indices = ones - indices - np.array([[0], [1]])
+        if np.any(high < 0):
+            raise contradiction()
+        values = high << self._low
+        if self._low:
+            at = indices * self._low
+            rows = rows_at(self._lower, at >> 3, (2 * self._low + 7) // 8 + 1)
+            values[0] |= numbers(rows, at & 7, self._low).astype(np.int64)
+            values[1] |= numbers(rows, (at & 7) + self._low, self._low).astype(np.int64)
+        if np.any(values[0] > values[1]) or np.any(values[1] > self._end):
+            raise contradiction()
+        return values[0], values[1]
+
+
+class Rows:
+    """Section 17: values of one width. `[index]` is a value, `[array of indices]` an array or, without a dtype, a
+    list."""
+
+    def __init__(self, section: Window, width: int, dtype: np.dtype[Any] | None) -> None:
+        self._section, self._width, self.dtype = section, width, dtype
+
+    def raw(self, index: int) -> bytes:
+        """A value's bytes."""
+        return self._section.read(index * self._width, self._width)
+
+    def __getitem__(self, index: Any) -> Any:
+        if not isinstance(index, np.ndarray):
+            return self.raw(index) if self.dtype is None else np.frombuffer(self.raw(index), self.dtype)[0]
+        if not self._width:
+            return [b""] * len(index)
+        rows = rows_at(self._section, index * self._width, self._width)
+        return [row.tobytes() for row in rows] if self.dtype is None else rows.reshape(-1).view(self.dtype)
+
+    def whole(self) -> NDArray[Any]:
+        """All values; `dtype` is not None."""
+        return np.frombuffer(self._section.in_memory(), self.dtype)
+
+
+class Blob:
+    """Section 19 with its offsets: values of any length. `[index]` is one, `[array of indices]` a list."""
+
+    dtype = None
+
+    def __init__(self, section: Window, offsets: Offsets) -> None:
+        self._section, self._offsets = section, offsets
+
+    def raw(self, index: int) -> bytes:
+        """A value's bytes."""
+        begins, ends = self._offsets.spans(np.array([index]))
+        return self._section.read(int(begins[0]), int(ends[0] - begins[0]))
+
+    def __getitem__(self, index: Any) -> Any:
+        if not isinstance(index, np.ndarray):
+            return self.raw(index)
+        begins, ends = self._offsets.spans(index)
+        values = [b""] * len(index)
+        for pieces, at, run in runs(self._section, begins, ends):
+            for i in pieces.tolist():
+                values[i] = run[begins[i] - at : ends[i] - at]
+        return values
