@@ -37,6 +37,14 @@ class Handle(Attached):
     def __init__(self, data: memoryview | Source) -> None:
         self._use(self._opening(data if isinstance(data, Source) else Source(data)))
 
+    @classmethod
+    def open(cls: type[H], source: str | os.PathLike[str] | Any, mode: str = "mmap", *, verify: bool = False) -> H:
+        """As `mphfstore.open`, for a file that is known to be of this class. Raises FormatError for another one."""
+        opened = cls(Source.of(source, mode))
+        if verify:
+            opened.verify()
+        return opened
+
     def _opening(self, source: Source) -> Opened:
         file = parse(source.data)
         schema, header = file.schema, file.header
@@ -71,7 +79,8 @@ class Handle(Attached):
         afterwards raise ValueError.
 
         Raises BufferError, as `mmap.close` does, while there are views – from `get_view` or `values_array` –: the
-        handle stays open then."""
+        handle stays open then. A record of a structured dtype, from `[]`, keeps the mapping too, but nobody counts
+        it."""
         opened = self._opened
         if opened is not None and len(opened.lent):
             raise BufferError(f"cannot close: {len(opened.lent)} views into the file exist; they keep it open")

@@ -8,6 +8,7 @@ import itertools
 import multiprocessing
 import os
 import pickle
+import signal
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,7 @@ import pytest
 from conftest import python
 
 import mphfstore as ms
+from mphfstore import _handle
 
 MODES = ["mmap", "pread", "ram"]
 COLUMNS: dict[str, tuple[Any, Any]] = {
@@ -353,6 +355,18 @@ def test_closed_while_it_reloads_is_closed(tmp_path: Path, monkeypatch: pytest.M
     store.reload()
     with pytest.raises(ValueError, match="closed"):
         store["k7"]
+
+
+def test_a_child_forked_during_a_reload_may_reload(tmp_path: Path) -> None:
+    published(tmp_path / "s", 1)
+    store = ms.open(tmp_path / "s")
+    published(tmp_path / "s", 2)
+    with _handle._reloading:  # as by a thread that the child does not have
+        child = os.fork()
+        if not child:
+            signal.alarm(20)
+            os._exit(0 if store.reload() and store["k7"] == b"7 of 2" else 1)
+    assert os.waitpid(child, 0)[1] == 0 and store["k7"] == b"7 of 1"
 
 
 @pytest.mark.parametrize("mode", MODES)
