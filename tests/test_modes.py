@@ -98,6 +98,7 @@ def test_offsets_are_read_as_the_native_reader_reads_them(
     for chosen in indices, np.arange(count):
         begins, ends = offsets.spans(chosen)
         assert np.array_equal(begins, values[chosen]) and np.array_equal(ends, values[chosen + 1])
+    assert [offsets.span(i) for i in indices.tolist()] == [(values[i], values[i + 1]) for i in indices.tolist()]
 
 
 def test_offsets_with_samples_that_are_far(tmp_path: Path) -> None:
@@ -112,6 +113,7 @@ def test_offsets_with_samples_that_are_far(tmp_path: Path) -> None:
     for chosen in [np.arange(count), *np.arange(0, count, 997)[:, None], *np.arange(250, 560, 3)[:, None]]:
         begins, ends = offsets.spans(chosen)
         assert np.array_equal(begins, values[chosen]) and np.array_equal(ends, values[chosen + 1])
+        assert offsets.span(int(chosen[-1])) == (begins[-1], ends[-1])
 
 
 def test_pieces_come_in_few_sorted_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
