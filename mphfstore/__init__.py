@@ -13,6 +13,7 @@ from ._errors import (
     Error,
     FormatError,
     FormatVersionError,
+    StaleError,
     UnavailableError,
 )
 from ._filter import Filter
@@ -32,6 +33,7 @@ __all__ = [
     "Filter",
     "FormatError",
     "FormatVersionError",
+    "StaleError",
     "Store",
     "UnavailableError",
     "build",
