@@ -14,6 +14,7 @@ from ._errors import (
     Error,
     FormatError,
     FormatVersionError,
+    StaleError,
     UnavailableError,
 )
 from ._filter import Filter
@@ -37,6 +38,7 @@ __all__ = [
     "FormatVersionError",
     "Overlay",
     "Snapshot",
+    "StaleError",
     "Store",
     "UnavailableError",
     "build",

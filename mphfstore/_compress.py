@@ -78,8 +78,9 @@ class Blocks:
     put together block by block and fails at the first that is wrong."""
 
     def __init__(
-        self, packed: memoryview, span: Callable[[int], Any], size: int, block_size: int, dictionary: memoryview
+        self, packed: Any, span: Callable[[int], tuple[int, int]], size: int, block_size: int, dictionary: Any
     ) -> None:
+        """packed, dictionary: sections, in memory or Windows. span: where a block's frame begins and ends."""
         self._packed, self._span, self._dictionary = packed, span, dictionary
         self._size, self._block_size = size, block_size
         self._idle: list[Any] = []  # decompressors, which serve one thread at a time
@@ -107,10 +108,8 @@ class Blocks:
 
     def _decoded(self, number: int) -> bytes:
         zstd = zstandard()
-        span = self._span(number)
-        if span.begin < 0:
-            raise FormatError("the file contradicts itself: it was not written by mphfstore")
-        frame = self._packed[span.begin : span.end]
+        begin, end = self._span(number)
+        frame = self._packed[begin:end]
         expected = min(self._block_size, self._size - number * self._block_size)
         try:
             if zstd.frame_content_size(frame) != expected:

@@ -47,5 +47,20 @@ class BuildError(Error, RuntimeError):
     """No function could be built for these keys."""
 
 
+class StaleError(Error, RuntimeError):
+    """A pickled handle's path leads to another file by now."""
+
+
 class UnavailableError(Error, RuntimeError):
     """Something optional is not at hand on this machine; the message says how to get it."""
+
+
+def contradiction() -> FormatError:
+    """For what no builder writes, and checksums do not show."""
+    return FormatError("the file contradicts itself: it was not written by mphfstore")
+
+
+def sound(status: int) -> None:
+    """Raises for what a native call on a file gave unless that is STATUS_OK."""
+    if status:
+        raise contradiction()

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ._errors import FormatError
+from ._errors import FormatError, sound
 from ._format import File, Section
-from ._keys import BytesKeys, IntegerKeys, KeyBatch, KeyType, offsets_of
+from ._keys import IntegerKeys, KeyBatch, KeyType, offsets_of
 from ._native import ffi, lib
 from ._strings import MAX_WIDTH, Sections, Strings, Words, rows_section
-
-CHUNK = 1024  # keys looked up at a time
 
 STORAGE = ("fingerprint", "exact")
 
@@ -44,49 +40,48 @@ def place_keys(keys: KeyBatch, kind: KeyType, order: Words) -> StoredKeys:
     return StoredKeys(*strings.sections(order, Section.KEYS, Section.KEY_OFFSETS, Section.KEYS))
 
 
+def width_of_keys(file: File) -> int | None:
+    """Of stored keys; None if it varies. Raises FormatError unless they can have it."""
+    width, kind = file.schema.get("key_width"), file.schema.get("key_type")
+    if width is not None and not (type(width) is int and 0 <= width <= MAX_WIDTH):
+        raise FormatError(f"keys of {width!r} bytes")
+    size = IntegerKeys(kind).size if kind not in ("bytes", "str") else None
+    if size is not None and size != width:
+        raise FormatError(f"keys of type {kind} and {width!r} bytes")
+    return width
+
+
 def attach_keys(reader: Any, file: File, memory: dict[Section, Any]) -> None:
     """Gives a native reader the keys of a file, if it has them. Raises FormatError unless they are as many as they
     should be."""
     if file.schema.get("keys") != "exact":
         return
-    width = file.schema.get("key_width")
-    if width is not None and not (type(width) is int and 0 <= width <= MAX_WIDTH):
-        raise FormatError(f"keys of {width!r} bytes")
-    size = IntegerKeys(kind).size if (kind := file.schema.get("key_type")) not in ("bytes", "str") else None
-    if size is not None and size != width:
-        raise FormatError(f"keys of type {kind} and {width!r} bytes")
-    stored, offsets = memory[Section.KEYS], memory[Section.KEY_OFFSETS]
+    width, stored, offsets = width_of_keys(file), memory[Section.KEYS], memory[Section.KEY_OFFSETS]
     status = lib.mphf_reader_keys(
         reader, stored, len(stored), width or 0, ffi.NULL if width is not None else offsets, len(offsets)
     )
     if status != lib.STATUS_OK:
-        raise FormatError("keys are not as many or as wide as the file says")
+        raise miscounted()
 
 
-def iterate_keys(opened: Any, kind: KeyType) -> Iterator[Any]:
-    """The keys in the order of their indices, one object at a time. `opened` is kept, closed or not."""
-    file: File = opened.file
-    stored, count = file.sections[Section.KEYS], file.header.keys
+def miscounted() -> FormatError:
+    return FormatError("keys are not as many or as wide as the file says")
+
+
+def raw_keys(reader: Any, stored: Any, begin: int, end: int) -> list[bytes]:
+    """The keys from index `begin` to `end`, as they are stored."""
+    starts, ends = np.empty(end - begin, np.int64), np.empty(end - begin, np.int64)
+    pointers = (ffi.from_buffer("int64_t[]", one) for one in (starts, ends))
+    sound(lib.mphf_key_span_batch(reader, begin, end - begin, *pointers))
+    return [stored[first:last].tobytes() for first, last in zip(starts.tolist(), ends.tolist(), strict=True)]
+
+
+def dtype_of_keys(file: File, kind: KeyType) -> np.dtype[Any]:
+    """Of all keys as an array: integers, or strings of one width. TypeError where they have none."""
     if isinstance(kind, IntegerKeys):
-        array = keys_as_array(file, kind)
-        for begin in range(0, count, CHUNK):
-            yield from array[begin : begin + CHUNK].tolist()
-        return
-    starts, ends = np.empty(CHUNK, np.int64), np.empty(CHUNK, np.int64)
-    pointers = [ffi.from_buffer("int64_t[]", one) for one in (starts, ends)]
-    for first in range(0, count, CHUNK):
-        size = min(CHUNK, count - first)
-        if lib.mphf_key_span_batch(opened.reader, first, size, *pointers) != lib.STATUS_OK:
-            raise FormatError("the file contradicts itself: it was not written by mphfstore")
-        for begin, end in zip(starts[:size].tolist(), ends[:size].tolist(), strict=True):
-            yield kind.decode(stored[begin:end].tobytes())
-
-
-def keys_as_array(file: File, kind: KeyType) -> NDArray[Any]:
-    """All keys in index order as an array on the file: integers, or strings of one width. TypeError where they have no
-    dtype."""
+        integers: np.dtype[Any] = kind.dtype
+        return integers
     width = file.schema.get("key_width")
-    if isinstance(kind, BytesKeys) and not width:
+    if not width:
         raise TypeError("keys of this store differ in length and are no array: iterate over keys()")
-    dtype = kind.dtype if isinstance(kind, IntegerKeys) else np.dtype(f"S{width}")
-    return np.frombuffer(file.sections[Section.KEYS], dtype, file.header.keys)
+    return np.dtype(f"S{width}")

@@ -1,7 +1,36 @@
-# native/fastpath.c has the names, answers and exceptions of _plain.py.
-from ._plain import Contains as Contains
-from ._plain import Handle as Handle
-from ._plain import Index as Index
-from ._plain import Items as Items
-from ._plain import Reader as Reader
-from ._plain import join as join
+# native/fastpath.c. _plain.py has the same names, answers and exceptions, and says what they do.
+from typing import Any
+
+from typing_extensions import disjoint_base
+
+from ._plain import Kind
+
+@disjoint_base
+class Reader:
+    def __new__(
+        cls, reader: int, owner: object, count: int, kind: Kind, values: int, length: int, width: int, array: Any,
+        unpack: Any = None, decode: Any = None, /,
+    ) -> Any: ...  # fmt: skip
+    def find(self, key: object, /) -> int: ...
+    def index(self, key: object, /) -> int: ...
+    def value_list(self, indices: int, count: int, absent: object, /) -> list[Any]: ...
+
+@disjoint_base
+class Handle:
+    @property
+    def _opened(self) -> Any: ...
+    def _attach(self, reader: Reader, /) -> None: ...
+    def _current(self) -> Any: ...
+    def close(self) -> None: ...
+
+class Index(Handle):
+    def index(self, key: object) -> int: ...
+
+class Contains(Handle):
+    def __contains__(self, key: object, /) -> bool: ...
+
+class Items(Contains):
+    def __getitem__(self, key: object, /) -> Any: ...
+    def get(self, key: object, default: Any = None) -> Any: ...
+
+def join(keys: list[Any], kind: Kind, /) -> tuple[Any, Any]: ...

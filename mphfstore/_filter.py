@@ -7,9 +7,10 @@ from typing import Any
 
 from ._build import Options, Progress, build_index
 from ._format import Kind
-from ._handle import Membership, aligned, fingerprint_bits_for, write
+from ._handle import Membership, fingerprint_bits_for, write
 from ._keys import infer_key_type
 from ._publish import Memory
+from ._source import aligned
 
 
 class Filter(Membership):

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from ._errors import ChecksumError, FormatError, FormatVersionError
 from ._native import ffi, lib
+from ._source import Window
 
 MAGIC = b"\x89MPH\r\n\x1a\n"
 VERSION = 1
@@ -201,8 +202,8 @@ class File:
     header: Header
     schema: dict[str, Any]
     metadata: Any
-    sections: dict[Section, memoryview]
-    data: memoryview  # the whole of it
+    sections: dict[Section, Any]  # memoryview, or Window
+    data: memoryview | Window  # the whole of it
 
     def verify(self) -> None:
         """Reads every data section and compares its blocks. Raises ChecksumError for the first that has changed."""
@@ -217,11 +218,11 @@ class File:
                     raise _damaged(f"block {block} of 64 KiB of section {kind.name.lower()}")
 
 
-def parse(data: memoryview) -> File:
+def parse(data: memoryview | Window) -> File:
     """Checks header, section table and index sections of a whole file. Raises FormatError, FormatVersionError or
     ChecksumError."""
     header, entries = parse_header(data)
-    sections: dict[Section, memoryview] = {}
+    sections: dict[Section, Any] = {}
     totals: dict[Section, int] = {}
     end = _HEADER.size + _ENTRY.size * len(entries)
     for number, reserved, offset, length, total in entries:
@@ -236,7 +237,9 @@ def parse(data: memoryview) -> File:
             raise FormatError(f"section {kind.name.lower()} does not lie where it should")
         if any(data[end:offset]):
             raise _damaged(f"the padding before section {kind.name.lower()}")
-        sections[kind], totals[kind] = data[offset : offset + length], total
+        stays = isinstance(data, Window) and kind.is_data
+        sections[kind] = data.window(offset, length) if stays else data[offset : offset + length]  # type: ignore[union-attr]
+        totals[kind] = total
         end = offset + length
         if not kind.is_data and checksum(sections[kind]) != total:
             raise _damaged(f"section {kind.name.lower()}")
@@ -253,12 +256,12 @@ def parse(data: memoryview) -> File:
     return File(header, schema, metadata, sections, data)
 
 
-def parse_header(data: memoryview) -> tuple[Header, list[tuple[int, ...]]]:
+def parse_header(data: memoryview | Window) -> tuple[Header, list[tuple[int, ...]]]:
     if len(data) < 8 or data[:8] != MAGIC:
         raise FormatError("empty file" if not data else "not a file of mphfstore: other first bytes")
     if len(data) < _HEADER.size:
         raise FormatError(f"truncated: {len(data)} bytes, not even a header")
-    _, version, count, features, length, expected, *numbers = _HEADER.unpack_from(data)
+    _, version, count, features, length, expected, *numbers = _HEADER.unpack(data[: _HEADER.size])
     if version > VERSION:
         raise FormatVersionError(
             f"expected format version {VERSION} or less, got {version}: made by a newer mphfstore; upgrade to read it"
@@ -292,7 +295,7 @@ def parse_header(data: memoryview) -> tuple[Header, list[tuple[int, ...]]]:
     return header, list(_ENTRY.iter_unpack(covered[_HEADER.size :]))
 
 
-def _check_block_sums(sections: dict[Section, memoryview], totals: dict[Section, int]) -> None:
+def _check_block_sums(sections: dict[Section, Any], totals: dict[Section, int]) -> None:
     data = [kind for kind in sections if kind.is_data]
     sums = sections.get(Section.BLOCK_SUMS, memoryview(b""))
     if len(sums) != 8 * sum(_blocks(len(sections[kind])) for kind in data) or bool(data) != (
@@ -307,7 +310,7 @@ def _check_block_sums(sections: dict[Section, memoryview], totals: dict[Section,
             raise _damaged(f"the run of block sums of section {kind.name.lower()}")
 
 
-def _check_sections(header: Header, schema: dict[str, Any], sections: dict[Section, memoryview]) -> None:
+def _check_sections(header: Header, schema: dict[str, Any], sections: dict[Section, Any]) -> None:
     """Which sections there are follows from header and schema (FORMAT.md §1)."""
     expected = {Section.SCHEMA, Section.TREES, Section.DIRECTORY}
     if header.fingerprint_bits:

@@ -3,132 +3,105 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterable, Iterator
-from functools import partial
-from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ._build import METHODS, Index, isa
+from ._build import METHODS, Index
 from ._columns import Placed
-from ._encoded import decoder
-from ._errors import FormatError
-from ._exact import StoredKeys, attach_keys
-from ._format import VERSION, File, Header, Kind, Section, Target, Writer, parse, to_json
-from ._keys import KeyBatch, KeyType, key_type, listed
-from ._lookup import Contains, Reader
+from ._errors import FormatError, StaleError
+from ._exact import StoredKeys
+from ._format import VERSION, File, Header, Kind, Section, Target, Writer, identity, parse, parse_header, to_json
+from ._keys import KeyType, key_type, listed
+from ._lookup import Contains
 from ._lookup import Handle as Attached
 from ._native import ffi, lib
-from ._packed import Packed, attach_values
+from ._opened import Opened, Remote
+from ._paging import lock, prefetch
 from ._publish import Publication
-from ._values import values_of
+from ._source import CHUNK, Source, Window, aligned
 
 H = TypeVar("H", bound="Handle")
 
 
-class Opened(Reader):
-    """A file, the native reader over it and the memory that points into. Whoever works with it is not disturbed by a
-    `close` meanwhile, and the mapping stays as long."""
-
-    file: File
-    reader: Any
-    values: NDArray[Any] | None  # of a numpy dtype
-    blocks: Packed | None  # if they are compressed
-
-    def __new__(cls, file: File, keys: KeyType) -> Opened:
-        header, sections = file.header, file.sections
-        empty = b""
-        memory = {
-            kind: _held(sections.get(kind, empty))
-            for kind in (Section.TREES, Section.DIRECTORY, Section.FINGERPRINTS, *PARTS)
-        }
-        status = ffi.new("int *")
-        reader = lib.mphf_reader_new(
-            isa(), header.parameters(), header.keys, header.seed, header.buckets, header.largest_bucket,
-            *(part for kind in list(memory)[:3] for part in (memory[kind], len(memory[kind]))),
-            header.fingerprint_bits, status,
-        )  # fmt: skip
-        if status[0] == lib.STATUS_NO_MEMORY:
-            raise MemoryError
-        sound(status[0])
-        # The destructor keeps the memory: whoever holds the reader, say in a call without the GIL, holds the mapping.
-        owner = ffi.gc(reader, partial(_free, memory=memory))
-        attach_keys(reader, file, memory)
-        blocks = attach_values(owner, file, memory)
-        section, width, array = values_of(file)
-        values = _held(empty if section is None else section)
-        self: Opened = super().__new__(
-            cls, address(reader), (owner, values), header.keys, keys, 0 if section is None else address(values),
-            len(values) if blocks is None else blocks.size, width, array,
-            None if blocks is None else blocks.value, decoder(file.schema.get("values")),
-        )  # fmt: skip
-        self.file, self.reader, self.values, self.blocks = file, owner, array, blocks
-        return self
-
-    def value_list_at(self, indices: NDArray[np.int64], absent: object) -> list[Any]:
-        """The values at indices; `absent` for those below 0."""
-        if self.blocks is not None:
-            return self.blocks.values_at(indices, absent)
-        return self.value_list(address(ffi.from_buffer("int64_t[]", indices)), len(indices), absent)
-
-    def _failed(self, status: int) -> NoReturn:
-        sound(status)
-        raise AssertionError(status)
-
-
-# Sections that the native reader gets only if the schema says so.
-PARTS = (Section.OFFSETS, Section.KEYS, Section.KEY_OFFSETS, Section.ORDINALS, Section.BLOCKS)
-
-
-def _held(section: Any) -> Any:
-    """A section as C has it. It goes through an array, which the garbage collector does not look into: it might
-    clear a memoryview of a cycle before what has its memory exported."""
-    return ffi.from_buffer("uint8_t[]", np.frombuffer(section, np.uint8))
-
-
-def address(pointer: Any) -> int:
-    return int(ffi.cast("uintptr_t", pointer))
-
-
-def _free(reader: Any, memory: object) -> None:
-    lib.mphf_reader_free(reader)
-
-
-def sound(status: int) -> None:
-    if status != lib.STATUS_OK:
-        raise FormatError("the file contradicts itself: it was not written by mphfstore")
-
-
 class Handle(Attached):
-    """Base of `MPHF`, `Filter` and `Store`: immutable, and safe to use from several threads."""
+    """Base of `MPHF`, `Filter` and `Store`: immutable but for `reload` and `close`, and safe to use from several
+    threads, in forked processes and, pickled, in spawned ones."""
 
     _kind: Kind
+    _count = 0  # of a closed handle
+    _closed = False
 
-    def __init__(self, data: memoryview | File, path: Path | None = None) -> None:
-        file = data if isinstance(data, File) else parse(data)
-        self._path = path
+    def __init__(self, data: memoryview | Source, file: File | None = None) -> None:
+        """file: what `parse` makes of the data, if that is known."""
+        source = data if isinstance(data, Source) else Source(data)
+        self._use(self._opening(source, parse(source.data) if file is None else file))
+
+    @classmethod
+    def open(cls: type[H], source: str | os.PathLike[str] | Any, mode: str = "mmap", *, verify: bool = False) -> H:
+        """As `mphfstore.open`, for a file that is known to be of this class. Raises FormatError for another one."""
+        opened = cls._of(Source.of(source, mode))
+        if verify:
+            opened.verify()
+        return opened
+
+    @classmethod
+    def _of(cls: type[H], source: Source) -> H:
+        file = parse(source.data)
+        opened: H = cls._class_for(file)(source, file)
+        return opened
+
+    @classmethod
+    def _class_for(cls, file: File) -> Any:
+        """This class, or the one below it that a file is opened as."""
+        return cls
+
+    def _opening(self, source: Source, file: File) -> Opened:
         schema, header = file.schema, file.header
         if header.kind != self._kind:
             raise FormatError(
                 f"expected a {self._kind.name.lower()}, got a {header.kind.name.lower()}: mphfstore.open opens either"
             )
         try:
-            self._keys: KeyType = key_type(schema["key_type"])
+            keys = key_type(schema["key_type"])
         except Exception:
             raise FormatError(f"keys of an unknown type: {schema.get('key_type')!r}") from None
-        self._count = header.keys
-        self._attach(Opened(file, self._keys))
+        stays = any(isinstance(section, Window) for section in file.sections.values())
+        return (Remote if stays else Opened)(file, keys, source)
+
+    def _use(self, opened: Opened) -> None:
+        self._count, self._name = opened.file.header.keys, opened.source.name
+        self._attach(opened)
 
     def __len__(self) -> int:
-        return self._count
+        opened = self._opened
+        return self._count if opened is None else int(opened.file.header.keys)
 
     def __enter__(self: H) -> H:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.close()
+        """As `close`, but views may live on: the mapping goes with the last one."""
+        self._end()
+
+    def close(self) -> None:
+        """Gives the mapping back, at the latest when no look-up in another thread uses it any more. Look-ups
+        afterwards raise ValueError.
+
+        Raises BufferError, as `mmap.close` does, while there are views – from `get_view` or `values_array` –: the
+        handle stays open then. A record of a structured dtype, from `[]`, keeps the mapping too, but nobody counts
+        it."""
+        opened = self._opened
+        if opened is not None and len(opened.lent):
+            raise BufferError(f"cannot close: {len(opened.lent)} views into the file exist; they keep it open")
+        self._end()
+
+    def _end(self) -> None:
+        self._closed = True
+        super().close()
 
     def __copy__(self: H) -> H:
         copy = type(self).__new__(type(self))
@@ -138,11 +111,60 @@ class Handle(Attached):
             copy._attach(opened)
         return copy
 
+    def __deepcopy__(self: H, memo: dict[int, Any]) -> H:
+        return self.__copy__()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As absolute path, mode and identity of the file; a handle that has no path, as the file's bytes. Unpickling
+        opens the file again, and raises StaleError if it is another one by then."""
+        opened = self._current()
+        source = opened.source
+        if source.path is None:
+            return type(self).from_bytes, (bytes(source.data),)
+        return _unpickled, (type(self), source.path, source.mode, identity(source.data))
+
     def __repr__(self) -> str:
         state = "closed " if self._opened is None else ""
         return (
-            f"<{state}mphfstore.{type(self).__name__} of {len(self)} keys{f' at {self._path}' if self._path else ''}>"
+            f"<{state}mphfstore.{type(self).__name__} of {len(self)} keys{f' at {self._name}' if self._name else ''}>"
         )
+
+    def stale(self) -> bool:
+        """Whether the path that was opened leads to another file by now, to a changed one or to none. False for a
+        handle that was not opened by path."""
+        stale: bool = self._current().source.stale()
+        return stale
+
+    def reload(self) -> bool:
+        """If the handle is stale, goes over to the file that is there now, in the same mode: at once for all threads.
+        What a look-up has begun it ends in the file where it began; views and arrays stay valid.
+
+        Returns whether it was stale. Raises what `open` raises, and FormatError for a file of another kind: the handle
+        is as it was then."""
+        with _reloading:  # one after the other: nobody goes back to a file that was the newest some time ago
+            source = self._current().source
+            if not source.stale():
+                return False
+            new = source.again()
+            self._use(self._opening(new, parse(new.data)))
+            if self._closed:  # meanwhile
+                super().close()
+            return True
+
+    def prefetch(self, wait: bool = False) -> None:
+        """Has the system read the file ahead into its cache (madvise, posix_fadvise), without waiting for that; with
+        `wait`, returns when all of it was read."""
+        prefetch(self._current().file.data, wait)
+
+    def lock(self) -> None:
+        """Reads the whole file into memory and locks it there (mlock) until the mapping is given back. Not inherited by
+        forked processes.
+
+        Raises OSError where the system refuses – the message names the limit –, ValueError in mode "pread"."""
+        data = self._current().file.data
+        if isinstance(data, Window):
+            raise ValueError("a file in mode 'pread' is not in memory: open it with mode='ram' to lock it")
+        lock(data)
 
     def verify(self) -> None:
         """Reads the whole file and compares its checksums. Raises ChecksumError if anything has changed."""
@@ -151,17 +173,18 @@ class Handle(Attached):
     @property
     def bits_per_key(self) -> float:
         """Size of the function – trees and directory – in bits per key; 0.0 without keys."""
-        sections = self._current().file.sections
-        return 8 * (len(sections[Section.TREES]) + len(sections[Section.DIRECTORY])) / max(1, len(self))
+        return _bits_per_key(self._current().file)
 
     def info(self) -> dict[str, Any]:
         """What the file says of itself: kind, format version, number of keys, parameters, sizes in bytes, bits per
         key."""
-        file = self._current().file
+        opened = self._current()
+        file = opened.file
         header, schema = file.header, file.schema
         method = next(name for name, number in METHODS.items() if number == header.method)
         return {
-            "path": None if self._path is None else str(self._path),
+            "path": opened.source.name,
+            "mode": opened.source.mode,
             "kind": header.kind.name.lower(),
             "format_version": VERSION,
             "keys": header.keys,
@@ -176,7 +199,7 @@ class Handle(Attached):
             "buckets": header.buckets,
             "largest_bucket": header.largest_bucket,
             "seed": header.seed,
-            "bits_per_key": self.bits_per_key,
+            "bits_per_key": _bits_per_key(file),
             "file_size": len(file.data),
             "sections": {kind.name.lower(): len(view) for kind, view in file.sections.items()},
             "metadata": file.metadata,
@@ -189,18 +212,14 @@ class Handle(Attached):
     @classmethod
     def from_bytes(cls: type[H], data: Any) -> H:
         """From the bytes of a file: any buffer, which is copied only if it does not start on a multiple of 8."""
-        return cls(aligned(data))
+        return cls._of(Source(aligned(data)))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Publishes the file under a name: it appears whole or not at all. `mphfstore.open` opens it."""
         data = self._current().file.data
         with Publication(path) as target:
-            target.write_at(data, 0)
-
-    def _batch(self, opened: Opened, batch: KeyBatch, call: Any) -> NDArray[np.int64]:
-        out = np.empty(len(batch), np.int64)
-        sound(call(opened.reader, batch.native(), ffi.from_buffer("int64_t[]", out)))
-        return out
+            for begin in range(0, len(data), CHUNK):
+                target.write_at(data[begin : begin + CHUNK], begin)
 
 
 SHOWN = ("key_type", "key_width", "values", "value_width", "distinct_values", "compression", "block_size", "blob_size")
@@ -226,7 +245,10 @@ class Membership(Handle, Contains):
 
     def _find_many(self, opened: Opened, keys: Any) -> NDArray[np.int64]:
         try:
-            return self._batch(opened, self._keys.batch(keys), lib.mphf_find_batch)
+            batch = opened.keys.batch(keys)
+            indices = np.empty(len(batch), np.int64)
+            opened.find_batch(batch, indices)
+            return indices
         except OverflowError:  # integers that the dtype does not have are absent, here as for `in`
             return np.array([opened.find(key) for key in keys], np.int64)
 
@@ -304,12 +326,26 @@ def _fingerprints(hi: NDArray[np.uint64], bits: int) -> Iterator[NDArray[np.uint
     yield np.zeros(8, np.uint8)
 
 
-def aligned(buffer: Any) -> memoryview:
-    """A buffer as flat, read-only bytes that start on a multiple of 8: a copy where they do not."""
-    view = memoryview(buffer)
-    view = (view if view.contiguous else memoryview(bytes(view))).cast("B").toreadonly()
-    if len(view) and np.frombuffer(view, np.uint8).ctypes.data % 8:
-        copy = np.empty(len(view), np.uint8)
-        copy[:] = np.frombuffer(view, np.uint8)
-        return memoryview(copy.data).cast("B").toreadonly()
-    return view
+def _bits_per_key(file: File) -> float:
+    return 8 * (len(file.sections[Section.TREES]) + len(file.sections[Section.DIRECTORY])) / max(1, file.header.keys)
+
+
+def _unpickled(cls: type[H], path: str, mode: str, expected: str) -> H:
+    source = Source.at(path, mode)
+    parse_header(source.data)
+    if identity(source.data) != expected:
+        raise StaleError(
+            f"{path} is another file now than when the handle was pickled: mphfstore.open opens the new one"
+        )
+    return cls(source)
+
+
+_reloading = threading.Lock()
+
+
+def _in_child() -> None:
+    global _reloading  # whose holder may be a thread that this process does not have
+    _reloading = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_in_child)

@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 __all__ = ["Contains", "Handle", "Index", "Items", "Reader", "join"]
 
-if os.environ.get("MPHFSTORE_FASTPATH") == "0":
+if TYPE_CHECKING:
+    from ._fastpath import Contains, Handle, Index, Items, Reader, join
+elif os.environ.get("MPHFSTORE_FASTPATH") == "0":
     from ._plain import Contains, Handle, Index, Items, Reader, join
 else:
     try:

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from ._build import Options, Progress, build_index
 from ._format import Kind
-from ._handle import Handle, aligned, write
+from ._handle import Handle, write
 from ._keys import infer_key_type
 from ._lookup import Index
-from ._native import lib
 from ._publish import Memory
+from ._source import aligned
 
 
 class MPHF(Handle, Index):
@@ -52,7 +52,10 @@ class MPHF(Handle, Index):
 
     def index_many(self, keys: Iterable[Any]) -> NDArray[np.int64]:
         """`index` of every key: an array of int64."""
-        opened, batch = self._current(), self._keys.batch(keys)
-        if len(batch) and not len(self):
+        opened = self._current()
+        batch = opened.keys.batch(keys)
+        if len(batch) and not opened.file.header.keys:
             raise ValueError("a function of no keys has no index to give")
-        return self._batch(opened, batch, lib.mphf_index_batch)
+        indices = np.empty(len(batch), np.int64)
+        opened.index_batch(batch, indices)
+        return indices

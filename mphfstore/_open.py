@@ -2,50 +2,44 @@
 
 from __future__ import annotations
 
-import mmap
 import os
-from pathlib import Path
 from typing import Any
 
-from ._errors import FormatError
 from ._filter import Filter
 from ._format import Kind, parse
-from ._handle import aligned
 from ._mphf import MPHF
-from ._store import Store, store_class
+from ._source import Source
+from ._store import Store
 
-_CLASSES: dict[Kind, type[Filter] | type[MPHF]] = {Kind.MPHF: MPHF, Kind.FILTER: Filter}
+_CLASSES: dict[Kind, type[Store] | type[Filter] | type[MPHF]] = {
+    Kind.MPHF: MPHF,
+    Kind.FILTER: Filter,
+    Kind.STORE: Store,
+}
 
 
-def open(source: str | os.PathLike[str] | Any, mode: str = "mmap") -> Store | Filter | MPHF:
-    """Opens a file by path, or from a buffer with its bytes, as the class its header names.
+def open(source: str | os.PathLike[str] | Any, mode: str = "mmap", *, verify: bool = False) -> Store | Filter | MPHF:
+    """Opens a file as the class its header names.
 
-    Header and index are verified here, fingerprints and values by `verify()`. mode: "mmap", the only one so far:
-    pages are read
-    when they are touched, and shared between processes. A mapped file must not be truncated or written in place
-    while it is
-    open; replacing it by name, as every build does, is safe.
+    source: a path; a binary file object, of which all counts, wherever its position is; a resource of a package
+    (`importlib.resources`, in a zip file, too); or a buffer with the file's bytes, which is used where it lies and must
+    not change. Objects that have no file descriptor are read into memory whatever the mode.
+
+    mode: how a file is read.
+    - "mmap": pages are read when they are touched, and shared between processes. The file must not be truncated or
+      written in place while it is open – that kills the process –; replacing it by name, as every build does, is safe.
+    - "pread": header, function and schema are read at once, of fingerprints, keys and values what a look-up needs is
+      read when it needs it. For network file systems: whatever happens to the file, look-ups raise OSError or
+      FormatError.
+    - "ram": the whole file is read into memory at once.
+
+    Header and index are verified here, fingerprints and values by `verify()`: with `verify=True` before this returns.
 
     Raises OSError, FormatError (empty, truncated, of another format), FormatVersionError (newer), ChecksumError
     (damaged)."""
-    if mode != "mmap":
-        raise ValueError(f"mode is 'mmap', not {mode!r}")
-    path = None
-    if isinstance(source, str | os.PathLike):
-        path = Path(os.fsdecode(source))
-        data = _map(path)
-    else:
-        data = aligned(source)
-    file = parse(data)
-    kind = file.header.kind
-    return (store_class(file) if kind is Kind.STORE else _CLASSES[kind])(file, path)
-
-
-def _map(path: Path) -> memoryview:
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        if os.fstat(fd).st_size == 0:  # which mmap refuses with a message of its own
-            raise FormatError("empty file")
-        return memoryview(mmap.mmap(fd, 0, access=mmap.ACCESS_READ))
-    finally:
-        os.close(fd)
+    found = Source.of(source, mode)
+    file = parse(found.data)
+    opened: Store | Filter | MPHF = _CLASSES[file.header.kind]._class_for(file)(found, file)
+    if verify:
+        opened.verify()
+    return opened

@@ -34,10 +34,10 @@ class Kind(Protocol):
 class Reader:
     """What a look-up works with. Never changes; keeps the memory that it reads.
 
-    reader, values: addresses of the native reader and of the values – 0 if there are none –, which `owner` keeps.
-    width: of a value; negative if they vary in it. array: the values as one, if they have a numpy dtype. unpack: makes
-    a value of where its bytes begin and end, if they are compressed. decode: makes one of its bytes – `str` of UTF-8 –,
-    if they are not the value."""
+    reader, values: addresses of the native reader – 0 if `find` is overridden – and of the values – 0 if there are
+    none –, which `owner` keeps. width: of a value; negative if they vary in it. array: the values as one, if they have
+    a numpy dtype, or any sequence of them. unpack: makes a value of where its bytes begin and end, if they are
+    compressed. decode: makes one of its bytes – `str` of UTF-8 –, if they are not the value."""
 
     def __new__(
         cls, reader: int, owner: object, count: int, kind: Kind, values: int, length: int, width: int, array: Any,

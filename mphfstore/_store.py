@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import _views
-from ._exact import iterate_keys, keys_as_array
-from ._format import File, Kind, parse
-from ._handle import Membership, Opened, aligned
+from ._errors import FormatError
+from ._format import File, Kind, Section
+from ._handle import Membership
 from ._keys import listed
 from ._lookup import Items
+from ._native import lib
+from ._opened import Opened
+from ._source import Source
 from ._values import flatten_one
 
 _MISSING: Any = object()
-CHUNK, CHUNK_BYTES = 1024, 1 << 20  # values made at a time in an iteration
 
 
 class Store(Membership, Items):
@@ -51,12 +54,26 @@ class Store(Membership, Items):
             return out
         return opened.value_list_at(indices, default)
 
+    def get_view(self, key: Any) -> memoryview:
+        """The value's bytes where they lie in the file, without a copy (as they were read in mode "pread", decompressed
+        from a compressed store): a read-only view, which keeps the mapping. Raises KeyError, and TypeError unless the
+        store's values are bytes."""
+        opened = self._current()
+        if opened.file.schema.get("values") != "bytes":
+            raise TypeError("values of this store are not bytes; values_array shows those of a numpy dtype")
+        index = opened.find(key)
+        if index == lib.ABSENT:
+            raise KeyError(key)
+        view: memoryview = opened.view(index)
+        return view
+
     def values_array(self) -> NDArray[Any]:
-        """All values in index order, without a copy: a read-only array on the mapping, which it keeps. TypeError
-        unless the store's values have a numpy dtype."""
-        values: NDArray[Any] | None = self._current().values
-        if values is None:
+        """All values in index order, without a copy: a read-only array on the mapping, which it keeps; in mode "pread"
+        they are read into memory. TypeError unless the store's values have a numpy dtype."""
+        opened = self._current()
+        if opened.values is None:
             raise TypeError("values of this store are not of a numpy dtype")
+        values: NDArray[Any] = opened.array()
         return values
 
     def __iter__(self) -> Iterator[Any]:
@@ -80,12 +97,13 @@ class Store(Membership, Items):
         return _views.Items(self)
 
     def keys_array(self) -> NDArray[Any]:
-        """All keys in index order, without a copy: a read-only array on the mapping, which it keeps.
+        """All keys in index order, without a copy: a read-only array on the mapping, which it keeps; in mode "pread"
+        they are read into memory.
 
         Integers have their dtype, byte strings of one width and `str` of one width in UTF-8 that of `S`, where numpy
         does not count trailing NULs. TypeError for keys of different widths, or if they are not stored."""
-        opened = self._current()
-        return keys_as_array(self._keys_of(opened).file, self._keys)
+        array: NDArray[Any] = self._keys_of(self._current()).key_array()
+        return array
 
     def _keys_of(self, opened: Opened) -> Opened:
         if opened.file.schema.get("keys") != "exact":
@@ -100,16 +118,18 @@ class Store(Membership, Items):
         return opened
 
     def _each_key(self) -> Iterator[Any]:
-        return iterate_keys(self._keys_of(self._current()), self._keys)
+        return _keys_in(self._keys_of(self._current()))
 
     def _each_value(self) -> Iterator[Any]:
-        return _iterate_values(self._values_of(self._current()))
+        return _values_in(self._values_of(self._current()))
+
+    def _each_item(self) -> Iterator[tuple[Any, Any]]:
+        opened = self._values_of(self._keys_of(self._current()))  # one file, whatever is reloaded meanwhile
+        return zip(_keys_in(opened), _values_in(opened), strict=True)
 
     @classmethod
-    def from_bytes(cls, data: Any) -> Any:
-        """From the bytes of a file: any buffer, which is copied only if it does not start on a multiple of 8."""
-        file = parse(aligned(data))
-        return (store_class(file) if cls is Store else cls)(file)
+    def _class_for(cls, file: File) -> Any:
+        return ExactStore if cls is Store and _is_mapping(file) else cls
 
 
 class ExactStore(Store, Mapping[Any, Any]):
@@ -135,21 +155,29 @@ class ExactStore(Store, Mapping[Any, Any]):
     def __reversed__(self) -> NoReturn:
         raise TypeError("a store has no reverse order")
 
+    def _opening(self, source: Source, file: File) -> Opened:
+        if file.header.kind is Kind.STORE and not _is_mapping(file):
+            raise FormatError("expected a store of keys and values, which keys='exact' makes: mphfstore.open opens any")
+        return super()._opening(source, file)
 
-def store_class(file: File) -> type[Store]:
-    """What a file of a store is opened as."""
-    mapping = file.schema.get("keys") == "exact" and file.schema.get("values") is not None
-    return ExactStore if mapping else Store
+
+def _is_mapping(file: File) -> bool:
+    return file.schema.get("keys") == "exact" and file.schema.get("values") is not None
 
 
-def _iterate_values(opened: Opened) -> Iterator[Any]:
+def _keys_in(opened: Opened) -> Iterator[Any]:
+    """The keys in the order of their indices, some at a time."""
+    file = opened.file
+    return _views.stretches(file.header.keys, len(file.sections[Section.KEYS]), opened.key_list)
+
+
+def _values_in(opened: Opened) -> Iterator[Any]:
     """The values in the order of their indices, some at a time."""
-    count = opened.file.header.keys
+    file = opened.file
+    return _views.stretches(file.header.keys, len(file.data), partial(_values_between, opened))
+
+
+def _values_between(opened: Opened, begin: int, end: int) -> Any:
     if opened.values is not None:
-        for begin in range(0, count, CHUNK):
-            yield from opened.values[begin : begin + CHUNK]
-        return
-    mean = len(opened.file.data) // max(1, count)
-    step = max(1, min(CHUNK, CHUNK_BYTES // max(1, mean)))
-    for begin in range(0, count, step):
-        yield from opened.value_list_at(np.arange(begin, min(begin + step, count)), None)
+        return opened.values[begin:end]
+    return opened.value_list_at(np.arange(begin, end), None)

@@ -3,8 +3,17 @@ one object at a time."""
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, Iterator, KeysView, Sized, ValuesView
+from collections.abc import Callable, ItemsView, Iterable, Iterator, KeysView, Sized, ValuesView
 from typing import Any, Protocol
+
+MOST, BYTES = 1024, 1 << 20  # objects made at a time, and bytes of them
+
+
+def stretches(count: int, size: int, some: Callable[[int, int], Iterable[Any]]) -> Iterator[Any]:
+    """All of `count` objects that take `size` bytes together; `some` makes those from one index to another."""
+    step = max(1, min(MOST, BYTES * count // max(1, size)))
+    for begin in range(0, count, step):
+        yield from some(begin, min(begin + step, count))
 
 
 class Source(Sized, Protocol):
@@ -12,6 +21,7 @@ class Source(Sized, Protocol):
 
     def _each_key(self) -> Iterator[Any]: ...
     def _each_value(self) -> Iterator[Any]: ...
+    def _each_item(self) -> Iterator[tuple[Any, Any]]: ...
 
 
 class Keys(KeysView[Any]):
@@ -41,4 +51,4 @@ class Items(ItemsView[Any, Any]):
     _mapping: Any
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
-        return zip(self._mapping._each_key(), self._mapping._each_value(), strict=True)
+        return iter(self._mapping._each_item())

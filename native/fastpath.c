@@ -110,7 +110,7 @@ static inline bool bytes_of(const key_kind *kind, PyObject *key, key_bytes *byte
 
 typedef struct {
     PyObject_HEAD
-    const mphf_reader *reader;
+    const mphf_reader *reader; /* NULL: `find` is a method of a Python class */
     uint64_t count;     /* keys of the set */
     key_kind kind;      /* owns kind.type */
     PyObject *owner;    /* keeps `reader` and `values` */
@@ -196,9 +196,19 @@ static void fail(Reader *self, int64_t status)
     PyErr_SetString(PyExc_SystemError, "a failure that raised nothing");
 }
 
+static int64_t find_in_python(Reader *self, PyObject *key)
+{
+    PyObject *found = PyObject_CallMethod((PyObject *)self, "find", "(O)", key);
+    long long index = found ? PyLong_AsLongLong(found) : ABSENT;
+    Py_XDECREF(found);
+    return PyErr_Occurred() ? FAILED : index;
+}
+
 /* Index of a key, ABSENT or FAILED. */
 static int64_t find(Reader *self, PyObject *key)
 {
+    if (!self->reader)
+        return find_in_python(self, key);
     key_bytes bytes;
     if (!bytes_of(&self->kind, key, &bytes)) {
         if (!PyErr_ExceptionMatches(PyExc_OverflowError))
@@ -214,8 +224,17 @@ static int64_t find(Reader *self, PyObject *key)
     return FAILED;
 }
 
+static bool has_reader(Reader *self)
+{
+    if (!self->reader)
+        PyErr_SetString(PyExc_NotImplementedError, "without a native reader");
+    return self->reader != NULL;
+}
+
 static PyObject *reader_find(PyObject *self, PyObject *key)
 {
+    if (!has_reader((Reader *)self))
+        return NULL;
     int64_t index = find((Reader *)self, key);
     return index == FAILED ? NULL : PyLong_FromLongLong(index);
 }
@@ -224,7 +243,7 @@ static PyObject *reader_index(PyObject *object, PyObject *key)
 {
     Reader *self = (Reader *)object;
     key_bytes bytes;
-    if (!bytes_of(&self->kind, key, &bytes))
+    if (!has_reader(self) || !bytes_of(&self->kind, key, &bytes))
         return NULL;
     int64_t index = self->count ? mphf_index(self->reader, (const uint8_t *)bytes.data, (uint64_t)bytes.length) : ABSENT;
     Py_XDECREF(bytes.held);

@@ -131,10 +131,10 @@ def _sum(data: bytes) -> bytes:
 RECORDS = {f"key {i}": b"value %d" % i * (i % 5) for i in range(1000)}
 
 
-@pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[mphfstore.Store]:
+@pytest.fixture(scope="module", params=["mmap", "pread", "ram"])
+def store(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[mphfstore.Store]:
     path = tmp_path_factory.mktemp("store") / "records.mph"
     mphfstore.build(path, RECORDS, fingerprint_bits=32, seed=1, metadata={"of": "tests"})
-    with mphfstore.open(path) as opened:
+    with mphfstore.open(path, mode=request.param) as opened:
         assert isinstance(opened, mphfstore.Store)
         yield opened

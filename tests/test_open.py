@@ -73,6 +73,9 @@ def test_open_gives_the_class_the_file_names(tmp_path: Path) -> None:
         for other in {mphfstore.Filter, mphfstore.MPHF, Store} - {kind}:
             with pytest.raises(mphfstore.FormatError, match="expected a"):
                 other.from_bytes((tmp_path / name).read_bytes())
+            with pytest.raises(mphfstore.FormatError, match="expected a"):
+                other.open(tmp_path / name)
+        assert type(kind.open(tmp_path / name, mode="ram", verify=True)) is kind
 
 
 def test_opening_writes_nothing(store: Store, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ def test_exported_names_exist_and_are_documented() -> None:
 
 def test_errors_form_one_tree() -> None:
     errors = [getattr(ms, name) for name in ms.__all__ if name.endswith("Error")]
-    assert len(errors) == 7
+    assert len(errors) == 8
     assert all(issubclass(error, ms.Error) for error in errors)
     assert issubclass(ms.FormatVersionError, ms.FormatError) and issubclass(ms.ChecksumError, ms.FormatError)
     again = pickle.loads(pickle.dumps(ms.DuplicateKeyError(b"k", (1, 2))))
