@@ -1,6 +1,7 @@
 """Static key-value stores and filters on minimal perfect hash functions.
 
-`build` writes a store, `open` opens any file of this package: a `Store`, `Filter` or `MPHF`."""
+`build` writes a store, `open` opens any file of this package: a `Store`, `Filter` or `MPHF`. An
+`Overlay` is a store that changes."""
 
 from __future__ import annotations
 
@@ -19,6 +20,8 @@ from ._errors import (
 from ._filter import Filter
 from ._mphf import MPHF
 from ._open import open
+from ._overlay import Overlay
+from ._overlay_snapshot import Snapshot
 from ._store import ExactStore, Store
 
 __all__ = [
@@ -33,6 +36,8 @@ __all__ = [
     "Filter",
     "FormatError",
     "FormatVersionError",
+    "Overlay",
+    "Snapshot",
     "StaleError",
     "Store",
     "UnavailableError",

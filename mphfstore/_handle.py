@@ -330,7 +330,7 @@ def _bits_per_key(file: File) -> float:
     return 8 * (len(file.sections[Section.TREES]) + len(file.sections[Section.DIRECTORY])) / max(1, file.header.keys)
 
 
-def _unpickled(cls: type[H], path: str, mode: str, expected: tuple[int, int]) -> H:
+def _unpickled(cls: type[H], path: str, mode: str, expected: str) -> H:
     source = Source.at(path, mode)
     parse_header(source.data)
     if identity(source.data) != expected:
