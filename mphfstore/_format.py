@@ -107,12 +107,6 @@ def checksum(data: Any) -> int:
     return xxhash.xxh3_64_intdigest(data)
 
 
-def identity(data: Any) -> str:
-    """What tells a whole file from any other, of the beginning of its bytes: its length and the checksum of its
-    header, which covers those of all sections."""
-    return bytes(data[16:32]).hex()
-
-
 def to_json(value: object) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
 
@@ -293,6 +287,12 @@ def parse_header(data: memoryview | Window) -> tuple[Header, list[tuple[int, ...
     ):
         raise FormatError("the header makes no sense")
     return header, list(_ENTRY.iter_unpack(covered[_HEADER.size :]))
+
+
+def identity(data: Any) -> str:
+    """What tells a whole file from any other, of the beginning of its bytes: its length and the checksum of its
+    header, which covers those of all sections. Two files that agree in it have the same bytes."""
+    return bytes(data[16:32]).hex()
 
 
 def _check_block_sums(sections: dict[Section, Any], totals: dict[Section, int]) -> None:
