@@ -211,7 +211,7 @@ def _storage_arguments(add: Any) -> None:
     add("--compression", choices=COMPRESSIONS, help="compress bytes, str and json; needs mphfstore[zstd]")
     add("--dedupe", action="store_true", help="store equal values once: bytes, str and json")
     add("--fingerprint-bits", type=int, metavar="N",
-        help="0 to 32, default 16 (0 with --keys exact): an absent key passes for a stored one with probability 2^-N")
+        help="0 to 32, default 16: an absent key passes for a stored one with probability 2^-N")
     add("--false-positive-rate", type=float, metavar="P", help="the same as a probability, at most: 0.001")
     add("--preset", choices=tuple(PRESETS), help="quickest build, quickest look-ups, balanced (default), less space")
     add("--method", choices=tuple(METHODS), help="search method, in place of the preset's")

@@ -42,8 +42,14 @@ class Filter(Membership):
             preset, method, leaf_size, bucket_size,
             seed=seed, threads=threads, on_duplicate=on_duplicate, progress=progress,
         )  # fmt: skip
-        bits = fingerprint_bits_for(fingerprint_bits, false_positive_rate, 8)
+        bits = fingerprint_bits_for(fingerprint_bits, false_positive_rate)
         kind = infer_key_type(keys, key_dtype)
         memory = Memory()
-        write(memory, build_index(kind.batch(keys), kind, options), Kind.FILTER, kind, fingerprint_bits=bits)
+        write(
+            memory,
+            build_index(kind.batch(keys), kind, options),
+            Kind.FILTER,
+            kind,
+            fingerprint_bits=8 if bits is None else bits,
+        )
         return cls(aligned(memory.data))

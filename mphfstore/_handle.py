@@ -277,8 +277,8 @@ def write(
     writer.finish()
 
 
-def fingerprint_bits_for(bits: int | None, rate: float | None, default: int) -> int:
-    """The bits that are asked for, or the fewest at which no more absent keys pass than at a rate.
+def fingerprint_bits_for(bits: int | None, rate: float | None) -> int | None:
+    """The bits that are asked for, or the fewest at which no more absent keys pass than at a rate; None for neither.
 
     Raises ValueError for both, or one out of bounds."""
     if bits is not None and rate is not None:
@@ -287,9 +287,7 @@ def fingerprint_bits_for(bits: int | None, rate: float | None, default: int) -> 
         if not 2.0**-32 <= rate <= 1:
             raise ValueError(f"false_positive_rate is 2^-32 (2.3e-10) to 1, not {rate}")
         return next(bits for bits in range(33) if 2.0**-bits <= rate)
-    if bits is None:
-        return default
-    if not 0 <= bits <= 32:
+    if bits is not None and not 0 <= bits <= 32:
         raise ValueError(f"fingerprint_bits is 0 to 32, not {bits}")
     return bits
 

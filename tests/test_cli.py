@@ -370,3 +370,40 @@ def test_a_target_is_named_and_not_its_temporary(tmp_path: Path, capfd: pytest.C
     (tmp_path / "in").write_text("a\tb\n")
     assert main(["build", "/proc/none", str(tmp_path / "in")]) == 2
     assert lone_error(capfd).startswith("mphfstore: /proc/none: ")
+
+
+def test_text_and_json_values_and_exact_keys(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    store = str(tmp_path / "s")
+    (tmp_path / "in.tsv").write_text('a\t{"x": [1, null]}\nb\tnull\nc\t"text"\n')
+    packing = ["--keys", "exact", "--compression", "zstd", "--dedupe", "--false-positive-rate", "0.01"]
+    assert main(["build", store, str(tmp_path / "in.tsv"), "--values", "json", *packing]) == 0
+    assert dict(ms.open(store)) == {b"a": {"x": [1, None]}, b"b": None, b"c": "text"}
+    info = ms.open(store).info()
+    assert (info["key_storage"], info["compression"], info["fingerprint_bits"]) == ("exact", "zstd", 7)
+    assert main(["get", store, "a", "b", "c"]) == 0
+    assert capfd.readouterr().out == '{"x": [1, null]}\nnull\n"text"\n'
+    assert main(["get", "--json", store, "b", "d"]) == 1
+    assert capfd.readouterr().out == '{"key": "b", "value": null}\n'
+    assert main(["info", store]) == 0
+    assert "exact" in (shown := capfd.readouterr().out) and "compressed by zstd" in shown
+    (tmp_path / "in.jsonl").write_text('["a", {"x": 1}]\n["b", "text"]\n')
+    assert main(["build", store, str(tmp_path / "in.jsonl"), "--values", "json"]) == 0
+    assert ms.open(store).get_many(["a", "b"]) == [{"x": 1}, "text"]
+    (tmp_path / "in.csv").write_text("a,größe\nb,\n")
+    assert main(["build", store, str(tmp_path / "in.csv"), "--values", "str", "--keys", "fingerprint"]) == 0
+    assert ms.open(store).get_many(["a", "b"]) == ["größe", ""]
+    assert main(["get", store, "a"]) == 0 and capfd.readouterr().out == "größe\n"
+
+
+@pytest.mark.parametrize(
+    ("values", "line", "message"),
+    [("str", b"k\t\xff", "is not UTF-8"), ("json", b"k\t{1}", "is not JSON"), ("json", b"k\tNaN", "is not JSON")],
+)
+def test_values_that_are_no_text_and_no_json_name_their_line(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], values: str, line: bytes, message: str
+) -> None:
+    good = b'a\t"x"\n'
+    (tmp_path / "in.tsv").write_bytes(good + line + b"\n")
+    assert main(["build", str(tmp_path / "s"), str(tmp_path / "in.tsv"), "--values", values]) == 2
+    assert "in.tsv:2: value" in (error := capfd.readouterr().err) and message in error
+    assert not (tmp_path / "s").exists()

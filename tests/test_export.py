@@ -123,6 +123,8 @@ HOSTILE = {
 @every_format
 def test_keys_and_values_that_mean_something_to_a_format(kind: str, tmp_path: Path) -> None:
     records = {key: value for key, value in HOSTILE.items() if key or kind != "lmdb"}
+    if kind == "csv" and sys.version_info < (3, 11):  # whose csv module refuses NUL, with the line's number
+        records = {key: value for key, value in records.items() if b"\0" not in key + value}
     ms.build(tmp_path / "a.mph", records, keys="exact")
     layout = ["--escape"] if kind == "tsv" else []
     again = round_trip(tmp_path, kind, str(tmp_path / "a.mph"), layout=layout)
