@@ -245,6 +245,15 @@ def test_dump_of_arrow_is_a_stream(store: str) -> None:
     assert (done.stdout.count(b"\n"), done.stderr) == (1, b"")
 
 
+def test_parquet_on_standard_output_and_a_device(store: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mphfstore", "dump", store, "--format", "parquet"]
+    done = subprocess.run(command, capture_output=True, check=True)
+    assert pyarrow.parquet.read_table(pyarrow.py_buffer(done.stdout)).num_rows == 2
+    (tmp_path / "null.jsonl").symlink_to(os.devnull)
+    assert main(["export", store, str(tmp_path / "null.jsonl")]) == 0
+    assert (tmp_path / "null.jsonl").is_symlink()
+
+
 def test_dump_and_build_in_a_pipe(store: str, tmp_path: Path) -> None:
     program = f"{sys.executable} -m mphfstore"
     for kind in ("tsv", "csv", "jsonl", "cdbmake", "arrow"):

@@ -219,6 +219,22 @@ def test_columns_that_are_damaged(
         assert capfd.readouterr().err.count("\n") <= 1
 
 
+@columnar
+def test_strings_that_are_not_utf_8(
+    name: str, write: Callable[..., None], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path / name, pa.table({"k": ["a", "b"], "v": pa.array([b"a", b"\xff"]).view(pa.string())}))
+    error = refused(tmp_path, capfd, tmp_path / name)
+    assert error.startswith(f"{name}: row 1: cannot be read: ") and "UTF8" in error
+
+
+def test_an_arrow_file_of_offsets_that_point_nowhere(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    offsets = pa.py_buffer(np.array([0, 1 << 30, 2], np.int32))
+    wild = pa.Array.from_buffers(pa.binary(), 2, [None, offsets, pa.py_buffer(b"ab")])
+    write_stream(tmp_path / "a.arrows", pa.table({"k": ["a", "b"], "v": wild}))
+    assert refused(tmp_path, capfd, tmp_path / "a.arrows").startswith("a.arrows: row 1: cannot be read: ")
+
+
 def test_an_arrow_stream_on_standard_input(tmp_path: Path) -> None:
     write_stream(tmp_path / "a", pa.table({"k": ["a", "b"], "v": [1, 2]}))
     command = [sys.executable, "-m", "mphfstore", "build", str(tmp_path / "s"), "-", "--format", "arrow"]
