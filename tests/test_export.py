@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import json
 import os
@@ -19,6 +20,8 @@ import numpy as np
 import pyarrow.ipc
 import pyarrow.parquet
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import mphfstore as ms
 from mphfstore import _cdbmake, _text
@@ -341,33 +344,63 @@ def test_a_new_lmdb_grows_as_it_has_to(tmp_path: Path) -> None:
             assert dict(transaction.cursor()) == {key.encode(): value for key, value in records.items()}
 
 
+def test_what_a_killed_export_left_is_removed(store: str, tmp_path: Path) -> None:
+    dead, living = (tmp_path / f".out.lmdb.{digit * 16}.mphtmp" for digit in "0a")
+    for folder in (dead, living):
+        folder.mkdir()
+        (folder / "data.mdb").write_bytes(b"half")
+    fd = os.open(living, os.O_RDONLY)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    assert main(["export", store, str(tmp_path / "out.lmdb")]) == 0
+    os.close(fd)
+    assert sorted(os.listdir(tmp_path)) == [living.name, "a.mph", "out.lmdb"]
+    assert os.listdir(tmp_path / "out.lmdb") == ["data.mdb"]
+
+
 # on the level of functions: pairs from anywhere
 
 
-def test_writers_take_any_pairs() -> None:
-    def written(write: Any, **options: Any) -> bytes:
-        out = io.BytesIO()
-        write(out, chunks(HOSTILE.items(), None, "bytes"), "bytes", **options)
-        return out.getvalue()
+def through_text(kind: str, records: dict[bytes, bytes]) -> dict[bytes, bytes]:
+    """What a format makes of records."""
+    out, pairs = io.BytesIO(), chunks(records.items(), None, "bytes")
+    if kind == "tsv":
+        _text.write_tsv(out, pairs, "bytes", escape=True)
+    elif kind == "csv":
+        _text.write_csv(out, pairs, "bytes", delimiter="|", header=None)
+    elif kind == "jsonl":
+        _text.write_json_lines(out, pairs, "bytes", key_field="k", value_field="v")
+    else:
+        _cdbmake.write_cdbmake(out, pairs, "bytes")
+    out.seek(0)
+    read = {
+        "tsv": lambda: _text.tsv(out, values=True, escape=True),
+        "csv": lambda: _text.delimited(out, values=True, delimiter="|", header=False, key_column="1", value_column="2"),
+        "jsonl": lambda: _text.json_lines(out, values=True, key_field="k", value_field="v"),
+        "cdbmake": lambda: _cdbmake.cdbmake(out),
+    }[kind]
+    got: dict[bytes, bytes] = {}
+    for keys, values in typed(chunked(read()), None, None, "bytes"):
+        got |= zip((key.encode() if isinstance(key, str) else key for key in keys), values, strict=True)
+    return got
 
-    def read(records: Any) -> dict[bytes, bytes]:
-        got: dict[bytes, bytes] = {}
-        for keys, values in typed(chunked(records), None, None, "bytes"):
-            got |= zip((key.encode() if isinstance(key, str) else key for key in keys), values, strict=True)
-        return got
 
-    text = written(_text.write_tsv, escape=True)
-    assert read(_text.tsv(io.BytesIO(text), values=True, escape=True)) == HOSTILE
-    text = written(_text.write_csv, delimiter="|", header=None)
-    records = _text.delimited(
-        io.BytesIO(text), values=True, delimiter="|", header=False, key_column="1", value_column="2"
+awkward = st.lists(
+    st.sampled_from(
+        [b"\t", b"\n", b"\r", b"\\", b'"', b"|", b"\xff", b"\xef\xbb\xbf", b"a", b"+1,1:", b"->", b"{", b"n"]
     )
-    assert read(records) == HOSTILE
-    text = written(_text.write_json_lines, key_field="k", value_field="v")
-    assert read(_text.json_lines(io.BytesIO(text), values=True, key_field="k", value_field="v")) == HOSTILE
-    assert read(_cdbmake.cdbmake(io.BytesIO(written(_cdbmake.write_cdbmake)))) == HOSTILE
+).map(b"".join)
+NO_NUL = st.binary().filter(lambda text: sys.version_info >= (3, 11) or b"\0" not in text)
+
+
+@pytest.mark.parametrize("kind", ["tsv", "csv", "jsonl", "cdbmake"])
+@given(records=st.dictionaries(awkward | NO_NUL, awkward | NO_NUL, max_size=8))
+def test_text_gives_any_bytes_back(kind: str, records: dict[bytes, bytes]) -> None:
+    assert through_text(kind, records) == records
+
+
+def test_tsv_is_refused_where_it_would_lie() -> None:
     with pytest.raises(Unwritable):
-        written(_text.write_tsv, escape=False)
+        _text.write_tsv(io.BytesIO(), chunks(HOSTILE.items(), None, "bytes"), "bytes", escape=False)
 
 
 def test_chunks_have_bounds() -> None:

@@ -21,6 +21,7 @@ import pytest
 import mphfstore as ms
 from mphfstore import _cdbmake
 from mphfstore._cli import main
+from mphfstore._columnar import ROWS, Columns
 from mphfstore._records import BadRecord
 
 RECORDS = {b"one": b"1", b"two": b"2\ttwo\n", b"\xff\xfe": b"", b"": b"empty key", b"nul\0": b"\0\xff"}
@@ -217,6 +218,20 @@ def test_columns_that_are_damaged(
         if main(["build", str(tmp_path / "s"), str(tmp_path / name)]) != 2:
             assert name == "a.arrows", size  # a stream may end where a batch does
         assert capfd.readouterr().err.count("\n") <= 1
+
+
+@columnar
+def test_a_single_batch_comes_in_chunks(name: str, write: Callable[..., None], tmp_path: Path) -> None:
+    table = pa.table({"k": np.arange(100_000), "v": [b"x"] * 100_000})
+    if name == "a.parquet":
+        pa.parquet.write_table(table, tmp_path / name)
+    else:
+        new = pa.ipc.new_file if name == "a.arrow" else pa.ipc.new_stream
+        with new(str(tmp_path / name), table.schema) as writer:
+            writer.write_table(table)
+    with Columns(tmp_path / name, parquet=name == "a.parquet", value=True, names=("k", "v")) as columns:
+        sizes = [len(chunk.values) for chunk in columns.chunks()]
+    assert sum(sizes) == 100_000 and max(sizes) <= ROWS
 
 
 @columnar
