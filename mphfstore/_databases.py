@@ -106,20 +106,22 @@ def _new_directory(path: Path) -> Iterator[Path]:
         with _locked(temporary):
             yield temporary
             os.rename(temporary, path)
-        with _locked(path.parent, None) as folder:
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
             os.fsync(folder)
+        finally:
+            os.close(folder)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
 
 
 @contextlib.contextmanager
-def _locked(directory: Path, operation: int | None = fcntl.LOCK_EX | fcntl.LOCK_NB) -> Iterator[int]:
+def _locked(directory: Path) -> Iterator[None]:
     fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        if operation is not None:
-            fcntl.flock(fd, operation)
-        yield fd
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
     finally:
         os.close(fd)
 

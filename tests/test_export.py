@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import io
 import json
 import os
 import sqlite3
@@ -20,15 +19,11 @@ import numpy as np
 import pyarrow.ipc
 import pyarrow.parquet
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from imports import HOSTILE
 
 import mphfstore as ms
-from mphfstore import _cdbmake, _text
 from mphfstore._cli import main
-from mphfstore._contents import chunks
-from mphfstore._formats import WRITABLE, Layout
-from mphfstore._records import Unwritable, chunked, typed
+from mphfstore._formats import WRITABLE
 
 EXTENSIONS = {
     "tsv": "tsv", "csv": "csv", "jsonl": "jsonl", "cdbmake": "cdbmake", "parquet": "parquet", "arrow": "arrow",
@@ -112,15 +107,6 @@ def test_coordinates_of_geonames(kind: str, tmp_path: Path) -> None:
     assert again.get_many(list(records)).tobytes() == before.tobytes()
     if kind in ("parquet", "arrow"):
         assert round_trip(tmp_path, kind, str(tmp_path / "a.mph")).values_array().dtype == POINT
-
-
-HOSTILE = {
-    b"": b"", b"\0": b"\0\0", b"a\tb": b"c\td", b"a\nb": b"\n", b"a\r": b"\r", b"\xff\xfe": b"\xff", b'"': b'""',
-    b",": b",,", b"\\t": b"\\\\", b"\xef\xbb\xbf": b"\xef\xbb\xbf", b"+1,1:a->b": b"\n\n",
-    b'{"base64": "AA=="}': b'{"base64": "AA=="}',
-    "ключ".encode(): "значение".encode(), b" a ": b" ", b"NULL": b"null", b"12": b"1e5", b"\r\n": b"\r\n", b"#": b"'",
-    b"long" * 100: b"x" * 100_000,
-}  # fmt: skip
 
 
 @every_format
@@ -355,61 +341,3 @@ def test_what_a_killed_export_left_is_removed(store: str, tmp_path: Path) -> Non
     os.close(fd)
     assert sorted(os.listdir(tmp_path)) == [living.name, "a.mph", "out.lmdb"]
     assert os.listdir(tmp_path / "out.lmdb") == ["data.mdb"]
-
-
-# on the level of functions: pairs from anywhere
-
-
-def through_text(kind: str, records: dict[bytes, bytes]) -> dict[bytes, bytes]:
-    """What a format makes of records."""
-    out, pairs = io.BytesIO(), chunks(records.items(), None, "bytes")
-    if kind == "tsv":
-        _text.write_tsv(out, pairs, "bytes", escape=True)
-    elif kind == "csv":
-        _text.write_csv(out, pairs, "bytes", delimiter="|", header=None)
-    elif kind == "jsonl":
-        _text.write_json_lines(out, pairs, "bytes", key_field="k", value_field="v")
-    else:
-        _cdbmake.write_cdbmake(out, pairs, "bytes")
-    out.seek(0)
-    read = {
-        "tsv": lambda: _text.tsv(out, values=True, escape=True),
-        "csv": lambda: _text.delimited(out, values=True, delimiter="|", header=False, key_column="1", value_column="2"),
-        "jsonl": lambda: _text.json_lines(out, values=True, key_field="k", value_field="v"),
-        "cdbmake": lambda: _cdbmake.cdbmake(out),
-    }[kind]
-    got: dict[bytes, bytes] = {}
-    for keys, values in typed(chunked(read()), None, None, "bytes"):
-        got |= zip((key.encode() if isinstance(key, str) else key for key in keys), values, strict=True)
-    return got
-
-
-awkward = st.lists(
-    st.sampled_from(
-        [b"\t", b"\n", b"\r", b"\\", b'"', b"|", b"\xff", b"\xef\xbb\xbf", b"a", b"+1,1:", b"->", b"{", b"n"]
-    )
-).map(b"".join)
-NO_NUL = st.binary().filter(lambda text: sys.version_info >= (3, 11) or b"\0" not in text)
-
-
-@pytest.mark.parametrize("kind", ["tsv", "csv", "jsonl", "cdbmake"])
-@given(records=st.dictionaries(awkward | NO_NUL, awkward | NO_NUL, max_size=8))
-def test_text_gives_any_bytes_back(kind: str, records: dict[bytes, bytes]) -> None:
-    assert through_text(kind, records) == records
-
-
-def test_tsv_is_refused_where_it_would_lie() -> None:
-    with pytest.raises(Unwritable):
-        _text.write_tsv(io.BytesIO(), chunks(HOSTILE.items(), None, "bytes"), "bytes", escape=False)
-
-
-def test_chunks_have_bounds() -> None:
-    parts = list(chunks(((b"%d" % i, b"x" * (1 << 20)) for i in range(100)), None, "bytes"))
-    assert max(len(part.keys) for part in parts) <= 17
-    assert [position for part in parts for position in part.positions] == list(range(1, 101))
-
-
-def test_layouts_are_for_their_formats() -> None:
-    Layout(escape=True).check("tsv")
-    with pytest.raises(ValueError, match="--table is not for csv"):
-        Layout(table="t").check("csv")
