@@ -1,6 +1,7 @@
 """The command `mphfstore`.
 
-    _cli_build    build import merge        _cli_convert  export dump diff        _cli_query  get has info verify
+    _cli_build    build import merge        _cli_convert  export dump diff
+    _cli_query    get has info verify       _cli_overlay  overlay put, delete, get, compact, info
 
 Exit status: 0 found or done, 1 a key was not found or stores differ, 2 an error, of which one line on stderr says what
 it was; 130 after Ctrl-C. A reader of our output that has seen enough is no error."""

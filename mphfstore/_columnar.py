@@ -113,6 +113,7 @@ class Columns:
             for batch in self._batches():
                 for begin in range(0, batch.num_rows, ROWS):
                     part = batch.slice(begin, ROWS)
+                    part.validate(full=True)  # offsets within bounds, strings of UTF-8: Arrow trusts the file in these
                     key, *value = (
                         self._fields(part.column(part.schema.get_field_index(name)), what, row)
                         for name, what in zip(self._names, ("key", "value"), strict=False)

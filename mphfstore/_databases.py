@@ -4,6 +4,9 @@ Positions are records and rows from 1, in the database's own order."""
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
+import glob
 import itertools
 import os
 import shutil
@@ -74,11 +77,7 @@ def write_lmdb(path: Path, chunks: Iterable[Chunk], kind: Kind, name: str | None
     """A new environment in a directory, which appears whole or not at all.
 
     Raises Unwritable for keys that LMDB does not take, FileExistsError if there is something of that name."""
-    if path.exists():
-        raise FileExistsError(17, "exists; remove it first, for an environment is not replaced at one blow", str(path))
-    temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}.mphtmp")
-    temporary.mkdir()
-    try:
+    with _new_directory(path) as temporary:
         with lmdb.open(str(temporary), map_size=FIRST_MAP, max_dbs=1, sync=False) as environment:
             database = None if name is None else environment.open_db(name.encode())
             longest = environment.max_key_size()
@@ -90,13 +89,41 @@ def write_lmdb(path: Path, chunks: Iterable[Chunk], kind: Kind, name: str | None
                 _put(environment, database, records)
             environment.sync(True)
         (temporary / "lock.mdb").unlink(missing_ok=True)
-        os.rename(temporary, path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        os.fsync(folder)
-        os.close(folder)
+
+
+@contextlib.contextmanager
+def _new_directory(path: Path) -> Iterator[Path]:
+    """`Publication` for a directory: under a temporary name, locked, until all is in it. What a killed writer left
+    behind is removed."""
+    if path.exists():
+        raise FileExistsError(errno.EEXIST, "exists; a directory is not replaced: remove it first", str(path))
+    for left in path.parent.glob(f".{glob.escape(path.name)}.{'[0-9a-f]' * 16}.mphtmp"):
+        with contextlib.suppress(OSError), _locked(left):  # BlockingIOError: its writer lives
+            shutil.rmtree(left)
+    temporary = path.with_name(f".{path.name}.{os.urandom(8).hex()}.mphtmp")
+    temporary.mkdir()
+    try:
+        with _locked(temporary):
+            yield temporary
+            os.rename(temporary, path)
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
+
+
+@contextlib.contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(fd)
 
 
 def _put(environment: lmdb.Environment, database: Any, records: list[tuple[bytes, bytes]]) -> None:

@@ -230,6 +230,10 @@ def write(
             raise ValueError("standard output is closed")
         _write(sys.stdout.buffer, True, kind, layout, key_dtype, values, chunks)
         return
+    if kind != "sqlite" and os.path.exists(path) and not os.path.isdir(path) and not os.path.isfile(path):
+        with open(path, "wb") as device:  # or a named pipe, which nothing is renamed over
+            _write(device, True, kind, layout, key_dtype, values, chunks)
+        return
     with Publication(path) as target:
         if kind == "sqlite":
             _databases.write_sqlite(

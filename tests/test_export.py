@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import io
+import fcntl
 import json
 import os
 import sqlite3
@@ -19,13 +19,11 @@ import numpy as np
 import pyarrow.ipc
 import pyarrow.parquet
 import pytest
+from imports import HOSTILE
 
 import mphfstore as ms
-from mphfstore import _cdbmake, _text
 from mphfstore._cli import main
-from mphfstore._contents import chunks
-from mphfstore._formats import WRITABLE, Layout
-from mphfstore._records import Unwritable, chunked, typed
+from mphfstore._formats import WRITABLE
 
 EXTENSIONS = {
     "tsv": "tsv", "csv": "csv", "jsonl": "jsonl", "cdbmake": "cdbmake", "parquet": "parquet", "arrow": "arrow",
@@ -111,18 +109,11 @@ def test_coordinates_of_geonames(kind: str, tmp_path: Path) -> None:
         assert round_trip(tmp_path, kind, str(tmp_path / "a.mph")).values_array().dtype == POINT
 
 
-HOSTILE = {
-    b"": b"", b"\0": b"\0\0", b"a\tb": b"c\td", b"a\nb": b"\n", b"a\r": b"\r", b"\xff\xfe": b"\xff", b'"': b'""',
-    b",": b",,", b"\\t": b"\\\\", b"\xef\xbb\xbf": b"\xef\xbb\xbf", b"+1,1:a->b": b"\n\n",
-    b'{"base64": "AA=="}': b'{"base64": "AA=="}',
-    "ключ".encode(): "значение".encode(), b" a ": b" ", b"NULL": b"null", b"12": b"1e5", b"\r\n": b"\r\n", b"#": b"'",
-    b"long" * 100: b"x" * 100_000,
-}  # fmt: skip
-
-
 @every_format
 def test_keys_and_values_that_mean_something_to_a_format(kind: str, tmp_path: Path) -> None:
     records = {key: value for key, value in HOSTILE.items() if key or kind != "lmdb"}
+    if kind == "csv" and sys.version_info < (3, 11):  # whose csv module refuses NUL, with the line's number
+        records = {key: value for key, value in records.items() if b"\0" not in key + value}
     ms.build(tmp_path / "a.mph", records, keys="exact")
     layout = ["--escape"] if kind == "tsv" else []
     again = round_trip(tmp_path, kind, str(tmp_path / "a.mph"), layout=layout)
@@ -243,6 +234,15 @@ def test_dump_of_arrow_is_a_stream(store: str) -> None:
     assert (done.stdout.count(b"\n"), done.stderr) == (1, b"")
 
 
+def test_parquet_on_standard_output_and_a_device(store: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mphfstore", "dump", store, "--format", "parquet"]
+    done = subprocess.run(command, capture_output=True, check=True)
+    assert pyarrow.parquet.read_table(pyarrow.py_buffer(done.stdout)).num_rows == 2
+    (tmp_path / "null.jsonl").symlink_to(os.devnull)
+    assert main(["export", store, str(tmp_path / "null.jsonl")]) == 0
+    assert (tmp_path / "null.jsonl").is_symlink()
+
+
 def test_dump_and_build_in_a_pipe(store: str, tmp_path: Path) -> None:
     program = f"{sys.executable} -m mphfstore"
     for kind in ("tsv", "csv", "jsonl", "cdbmake", "arrow"):
@@ -330,42 +330,14 @@ def test_a_new_lmdb_grows_as_it_has_to(tmp_path: Path) -> None:
             assert dict(transaction.cursor()) == {key.encode(): value for key, value in records.items()}
 
 
-# on the level of functions: pairs from anywhere
-
-
-def test_writers_take_any_pairs() -> None:
-    def written(write: Any, **options: Any) -> bytes:
-        out = io.BytesIO()
-        write(out, chunks(HOSTILE.items(), None, "bytes"), "bytes", **options)
-        return out.getvalue()
-
-    def read(records: Any) -> dict[bytes, bytes]:
-        got: dict[bytes, bytes] = {}
-        for keys, values in typed(chunked(records), None, None, "bytes"):
-            got |= zip((key.encode() if isinstance(key, str) else key for key in keys), values, strict=True)
-        return got
-
-    text = written(_text.write_tsv, escape=True)
-    assert read(_text.tsv(io.BytesIO(text), values=True, escape=True)) == HOSTILE
-    text = written(_text.write_csv, delimiter="|", header=None)
-    records = _text.delimited(
-        io.BytesIO(text), values=True, delimiter="|", header=False, key_column="1", value_column="2"
-    )
-    assert read(records) == HOSTILE
-    text = written(_text.write_json_lines, key_field="k", value_field="v")
-    assert read(_text.json_lines(io.BytesIO(text), values=True, key_field="k", value_field="v")) == HOSTILE
-    assert read(_cdbmake.cdbmake(io.BytesIO(written(_cdbmake.write_cdbmake)))) == HOSTILE
-    with pytest.raises(Unwritable):
-        written(_text.write_tsv, escape=False)
-
-
-def test_chunks_have_bounds() -> None:
-    parts = list(chunks(((b"%d" % i, b"x" * (1 << 20)) for i in range(100)), None, "bytes"))
-    assert max(len(part.keys) for part in parts) <= 17
-    assert [position for part in parts for position in part.positions] == list(range(1, 101))
-
-
-def test_layouts_are_for_their_formats() -> None:
-    Layout(escape=True).check("tsv")
-    with pytest.raises(ValueError, match="--table is not for csv"):
-        Layout(table="t").check("csv")
+def test_what_a_killed_export_left_is_removed(store: str, tmp_path: Path) -> None:
+    dead, living = (tmp_path / f".out.lmdb.{digit * 16}.mphtmp" for digit in "0a")
+    for folder in (dead, living):
+        folder.mkdir()
+        (folder / "data.mdb").write_bytes(b"half")
+    fd = os.open(living, os.O_RDONLY)
+    fcntl.flock(fd, fcntl.LOCK_EX)
+    assert main(["export", store, str(tmp_path / "out.lmdb")]) == 0
+    os.close(fd)
+    assert sorted(os.listdir(tmp_path)) == [living.name, "a.mph", "out.lmdb"]
+    assert os.listdir(tmp_path / "out.lmdb") == ["data.mdb"]
