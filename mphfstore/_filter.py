@@ -8,7 +8,7 @@ from typing import Any
 from ._build import Options, Progress, build_index
 from ._format import Kind
 from ._handle import Membership, aligned, check_fingerprint_bits, write
-from ._keys import infer_key_type
+from ._keys import infer_key_type, listed
 from ._publish import Memory
 
 
@@ -41,6 +41,7 @@ class Filter(Membership):
             seed=seed, threads=threads, on_duplicate=on_duplicate, progress=progress,
         )  # fmt: skip
         bits = check_fingerprint_bits(fingerprint_bits)
+        keys = listed(keys)
         kind = infer_key_type(keys, key_dtype)
         memory = Memory()
         write(memory, build_index(kind.batch(keys), kind, options), Kind.FILTER, kind, fingerprint_bits=bits)

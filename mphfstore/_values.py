@@ -12,9 +12,10 @@ import numpy as np
 from numpy.lib.format import descr_to_dtype, dtype_to_descr
 from numpy.typing import NDArray
 
+from ._arrow import Columns, columns
 from ._errors import FormatError
 from ._format import File, Kind, Section, elias_fano_words
-from ._keys import BytesKeys, flat, gather, offsets_of
+from ._keys import BytesKeys, flat, gather, offsets_of, refuse_nulls
 
 CHUNK = 1 << 16  # rows gathered at a time
 MAX_WIDTH = 1 << 31
@@ -124,10 +125,11 @@ class _Bytes(BytesKeys):
     """Values that are byte strings are flattened the way keys are, but `str` is none."""
 
     text = False
+    _expected = "values='bytes' takes bytes"
 
     def one(self, key: object) -> bytes:
         if not isinstance(key, bytes | bytearray | memoryview):
-            raise TypeError(f"values='bytes' takes bytes, not {type(key).__name__}")
+            raise TypeError(f"{self._expected}, not {type(key).__name__}")
         return super().one(key)
 
 
@@ -141,8 +143,12 @@ def column(values: Any, kind: Any, count: int) -> Column:
     that does not fit."""
     if kind is None:
         return NoColumn(count)
+    arrow = columns(values)
+    values = values if arrow is None else arrow
     if is_bytes(kind):
         return _bytes_column(values)
+    if isinstance(values, Columns):
+        values = _numbers(values, kind)
     return ArrayColumn(_as_array(values, value_dtype(kind)))
 
 
@@ -156,14 +162,21 @@ def flatten_one(value: Any, kind: Any) -> Any:
 
 
 def _bytes_column(values: Any) -> BytesColumn:
-    values = values if isinstance(values, np.ndarray | list) else list(values)
+    values = values if isinstance(values, np.ndarray | list | Columns) else list(values)
     if isinstance(values, np.ndarray):
         if values.dtype.kind not in "SO":
             raise TypeError(f"values='bytes' takes bytes, not an array of {values.dtype}; give its dtype as `values`")
         values = values.tolist()
-    batch = _bytes.batch(values)
-    assert batch.offsets is not None
-    return BytesColumn(batch.data, batch.offsets)
+    data, lengths = _bytes.batch(values).spelled_out()
+    return BytesColumn(data, offsets_of(lengths))
+
+
+def _numbers(values: Columns, kind: Any) -> NDArray[Any]:
+    """Of an Arrow array. ValueError for a null."""
+    if values.dtype is None and len(values):
+        raise TypeError(f"values of {value_dtype(kind)} cannot be made from an Arrow array of {values.of}")
+    refuse_nulls(values.nulls())
+    return np.empty(0, value_dtype(kind)) if values.dtype is None else values.numbers()
 
 
 def value_dtype(kind: Any) -> np.dtype[Any]:
