@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ._batch import CHUNK, run, thread_count
 from ._errors import UnavailableError
 from ._format import Section
 from ._keys import BytesKeys, KeyBatch, flat, gather, offsets_of
 from ._native import ffi, lib
 
 
-def arrow_values(opened: Any, indices: NDArray[np.int64]) -> Any:
+def arrow_values(opened: Any, indices: NDArray[np.int64], threads: int | None) -> Any:
     """The values at indices, null where that is negative, as a pyarrow array."""
     try:
         import pyarrow
@@ -21,35 +23,45 @@ def arrow_values(opened: Any, indices: NDArray[np.int64]) -> Any:
         raise UnavailableError("get_arrow needs pyarrow: pip install 'mphfstore[arrow]'") from None
     present = indices >= 0
     absent = None if present.all() else ~present
-    if opened.file.schema.get("values") is None:
-        raise TypeError("this store has no values; use contains_many")
     if opened.values is None:
-        data, sizes = _bytes_at(opened, indices[present])
-        lengths = np.zeros(len(indices), np.uint64)
-        lengths[present] = sizes
-        return _strings(pyarrow, pyarrow.large_binary(), data, lengths, absent)
+        return _strings(pyarrow, pyarrow.large_binary(), *_bytes_at(opened, indices, threads), absent)
     values = np.zeros(len(indices), opened.values.dtype)
     values[present] = opened.values[indices[present]]
     return _array(pyarrow, values, absent)
 
 
-def _bytes_at(opened: Any, indices: NDArray[np.int64]) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
-    """Values that are bytes behind one another, and their lengths."""
-    sections, width = opened.file.sections, opened.file.schema["value_width"]
-    if width is not None:
-        rows = np.frombuffer(sections[Section.VALUES], np.uint8)
-        data = gather(rows, indices.view(np.uint64), len(indices) * width, width=width)
-        return data, np.full(len(indices), width, np.uint64)
-    begin, end = np.empty_like(indices), np.empty_like(indices)
-    status = lib.mphf_span_batch(
-        opened.reader, len(indices), *(ffi.from_buffer("int64_t[]", array) for array in (indices, begin, end))
-    )
-    if status != lib.STATUS_OK:
-        opened._failed(status)
-    bounds = np.stack((begin, end), axis=1).reshape(-1).view(np.uint64)
-    blob, size = np.frombuffer(sections[Section.BLOB], np.uint8), int((end - begin).sum())
-    pairs = np.arange(0, len(bounds), 2, dtype=np.uint64)
-    return gather(blob, pairs, size, offsets=bounds), (end - begin).view(np.uint64)
+def _bytes_at(
+    opened: Any, indices: NDArray[np.int64], threads: int | None
+) -> tuple[NDArray[np.uint8], NDArray[np.uint64]]:
+    """Values that are bytes behind one another, and their offsets; what is absent is empty."""
+    sections, width, count = opened.file.sections, opened.file.schema["value_width"], len(indices)
+    bounds = np.empty((count, 2), np.int64)
+
+    def find(first: int) -> None:
+        part = slice(first, first + CHUNK)
+        if width is not None:
+            bounds[part, 0] = np.maximum(indices[part], 0) * width
+            bounds[part, 1] = bounds[part, 0] + np.where(indices[part] < 0, 0, width)
+            return
+        begin, end = np.empty_like(indices[part]), np.empty_like(indices[part])
+        pointers = [ffi.from_buffer("int64_t[]", array) for array in (indices[part], begin, end)]
+        status = lib.mphf_span_batch(opened.reader, len(begin), *pointers)
+        if status != lib.STATUS_OK:
+            opened._failed(status)
+        bounds[part, 0], bounds[part, 1] = begin, end
+
+    def copy(first: int) -> None:
+        part = bounds[first : first + CHUNK]
+        to = data[offsets[first] : offsets[first + len(part)]]
+        to[:] = gather(blob, np.arange(0, 2 * len(part), 2, dtype=np.uint64), len(to), offsets=part.view(np.uint64))
+
+    workers = thread_count(threads, count)
+    run([partial(find, first) for first in range(0, count, CHUNK)], workers)
+    offsets = offsets_of(np.diff(bounds, axis=1)[:, 0])
+    data = np.empty(int(offsets[-1]), np.uint8)
+    blob = np.frombuffer(sections[Section.BLOB if width is None else Section.VALUES], np.uint8)
+    run([partial(copy, first) for first in range(0, count, CHUNK)], workers)
+    return data, offsets
 
 
 def _array(pyarrow: Any, values: NDArray[Any], absent: NDArray[np.bool_] | None) -> Any:
@@ -66,8 +78,9 @@ def _array(pyarrow: Any, values: NDArray[Any], absent: NDArray[np.bool_] | None)
         keys = KeyBatch(flat(values), len(values), width=dtype.itemsize)
         if dtype.kind != "V":
             keys = BytesKeys().batch(values)
+        data, lengths = keys.spelled_out()
         strings = pyarrow.large_string() if dtype.kind == "U" else pyarrow.large_binary()
-        return _strings(pyarrow, strings, *keys.spelled_out(), absent)
+        return _strings(pyarrow, strings, data, offsets_of(lengths), absent)
     try:
         return pyarrow.array(np.ascontiguousarray(values), mask=absent, from_pandas=False)
     except (pyarrow.ArrowNotImplementedError, pyarrow.ArrowInvalid):
@@ -75,9 +88,9 @@ def _array(pyarrow: Any, values: NDArray[Any], absent: NDArray[np.bool_] | None)
 
 
 def _strings(
-    pyarrow: Any, kind: Any, data: NDArray[np.uint8], lengths: NDArray[np.uint64], absent: NDArray[np.bool_] | None
+    pyarrow: Any, kind: Any, data: NDArray[np.uint8], offsets: NDArray[np.uint64], absent: NDArray[np.bool_] | None
 ) -> Any:
-    """Strings behind one another; also null ones have a length."""
+    """Strings behind one another, from offset to offset; also null ones."""
     valid = None if absent is None else pyarrow.py_buffer(np.packbits(~absent, bitorder="little"))
-    buffers = [valid, pyarrow.py_buffer(offsets_of(lengths)), pyarrow.py_buffer(data)]
-    return pyarrow.Array.from_buffers(kind, len(lengths), buffers)
+    buffers = [valid, pyarrow.py_buffer(offsets), pyarrow.py_buffer(data)]
+    return pyarrow.Array.from_buffers(kind, len(offsets) - 1, buffers)

@@ -69,7 +69,9 @@ class Store(Membership, Items):
 
         Raises UnavailableError without pyarrow, TypeError for a dtype that Arrow does not have."""
         opened = self._current()
-        return arrow_values(opened, found(opened, self._keys.parts(keys), threads))
+        if opened.file.schema.get("values") is None:
+            raise TypeError("this store has no values; use contains_many")
+        return arrow_values(opened, found(opened, self._keys.parts(keys), threads), threads)
 
     def values_array(self) -> NDArray[Any]:
         """All values in index order, without a copy: a read-only array on the mapping, which it keeps. TypeError
