@@ -37,7 +37,7 @@ class Opened(Reader):
         header, sections = file.header, file.sections
         empty = memoryview(b"")
         memory = {
-            kind: ffi.from_buffer("uint8_t[]", sections.get(kind, empty))
+            kind: pointer(sections.get(kind, empty))
             for kind in (Section.TREES, Section.DIRECTORY, Section.FINGERPRINTS, Section.OFFSETS)
         }
         status = ffi.new("int *")
@@ -55,7 +55,7 @@ class Opened(Reader):
             offsets = memory[Section.OFFSETS]
             sound(lib.mphf_reader_offsets(reader, offsets, len(offsets), len(sections[Section.BLOB])))
         section, width, array = values_of(file)
-        values = ffi.from_buffer("uint8_t[]", empty if section is None else section)
+        values = pointer(empty if section is None else section)
         self: Opened = super().__new__(
             cls, address(reader), (owner, values), header.keys, keys,
             0 if section is None else address(values), len(values), width, array,
@@ -69,6 +69,13 @@ class Opened(Reader):
     def _failed(self, status: int) -> NoReturn:
         sound(status)
         raise AssertionError(status)
+
+
+def pointer(view: memoryview) -> Any:
+    """To the view's bytes, which it keeps. Through an array: that hides the view from the garbage collector, which
+    in CPython before 3.12.7 breaks cycles of garbage – say of a kept exception – by clearing views that are in use
+    (gh-77894), and crashes."""
+    return ffi.from_buffer("uint8_t[]", np.frombuffer(view, np.uint8))
 
 
 def address(pointer: Any) -> int:
