@@ -18,7 +18,7 @@ from ._errors import (
 from ._filter import Filter
 from ._mphf import MPHF
 from ._open import open
-from ._store import Store
+from ._store import ExactStore, Store
 
 __all__ = [
     "MPHF",
@@ -28,6 +28,7 @@ __all__ = [
     "ChecksumError",
     "DuplicateKeyError",
     "Error",
+    "ExactStore",
     "Filter",
     "FormatError",
     "FormatVersionError",

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._batch import CHUNK, run, thread_count
-from ._errors import UnavailableError
+from ._errors import FormatError, UnavailableError
 from ._format import Section
 from ._keys import BytesKeys, KeyBatch, flat, gather, offsets_of
 from ._native import ffi, lib
@@ -24,7 +24,13 @@ def arrow_values(opened: Any, indices: NDArray[np.int64], threads: int | None) -
     present = indices >= 0
     absent = None if present.all() else ~present
     if opened.values is None:
-        return _strings(pyarrow, pyarrow.large_binary(), *_bytes_at(opened, indices, threads), absent)
+        kind = pyarrow.large_binary() if opened.file.schema["values"] == "bytes" else pyarrow.large_string()
+        strings = _strings(pyarrow, kind, *_bytes_at(opened, indices, threads), absent)
+        try:
+            strings.validate(full=True)
+        except pyarrow.ArrowInvalid:
+            raise FormatError("text in the file is not UTF-8") from None
+        return strings
     values = np.zeros(len(indices), opened.values.dtype)
     values[present] = opened.values[indices[present]]
     return _array(pyarrow, values, absent)
@@ -58,6 +64,8 @@ def _bytes_at(
     workers = thread_count(threads, count)
     run([partial(find, first) for first in range(0, count, CHUNK)], workers)
     offsets = offsets_of(np.diff(bounds, axis=1)[:, 0])
+    if opened.blocks is not None:
+        return opened.blocks.joined(bounds, offsets), offsets
     data = np.empty(int(offsets[-1]), np.uint8)
     blob = np.frombuffer(sections[Section.BLOB if width is None else Section.VALUES], np.uint8)
     run([partial(copy, first) for first in range(0, count, CHUNK)], workers)

@@ -34,7 +34,7 @@ PARTITION_KEYS = 16_384
 MAX_PARTITIONS_LOG2 = 16
 SEEDS = 9  # the first and eight retries
 DEFAULT_FANOUTS = (4, 4, 4)
-DUPLICATE_POLICIES = ("error", "first", "last")
+DUPLICATE_POLICIES = ("error", "first", "last", "list")
 
 
 @dataclass(frozen=True)
@@ -343,6 +343,7 @@ def _unique_records(keys: KeyBatch, key_type: KeyType, hi: Words, lo: Words, pol
     order = np.lexsort((lo, hi))  # stable: equal hashes in input order
     same = (hi[order][1:] == hi[order][:-1]) & (lo[order][1:] == lo[order][:-1])
     dropped, repetition = [], None
+    repeated: dict[Any, list[int]] = {}
     runs = np.flatnonzero(np.diff(np.concatenate(([False], same, [False])).astype(np.int8)))
     for begin, end in runs.reshape(-1, 2):
         kept: dict[bytes, int] = {}
@@ -355,13 +356,16 @@ def _unique_records(keys: KeyBatch, key_type: KeyType, hi: Words, lo: Words, pol
                 repetition = kept[key], record
             if policy == "error":
                 break  # later ones of this key repeat later
+            if policy == "list":
+                repeated.setdefault(key_type.decode(key), [kept[key]]).append(record)
+                continue
             dropped.append(kept[key] if policy == "last" else record)
             if policy == "last":
                 kept[key] = record
     if repetition is None:
         return None
-    if policy == "error":
-        raise DuplicateKeyError(key_type.decode(keys[repetition[1]]), repetition)
+    if policy in ("error", "list"):
+        raise DuplicateKeyError(key_type.decode(keys[repetition[1]]), repetition, repeated)
     remain = np.ones(len(keys), bool)
     remain[dropped] = False
     return np.flatnonzero(remain).astype(np.uint64)

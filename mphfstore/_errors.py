@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class Error(Exception):
     """Base of all errors of this package."""
@@ -9,21 +11,24 @@ class Error(Exception):
 
 class DuplicateKeyError(Error, ValueError):
     """A key occurs more than once. `key` is the one whose repetition comes first, `positions` are its first two
-    records (from 0)."""
+    records (from 0). `repeated` has every such key with the positions of all its records if `on_duplicate="list"`
+    asked for them, else this one with these."""
 
-    def __init__(self, key: object, positions: tuple[int, int]) -> None:
+    def __init__(self, key: object, positions: tuple[int, int], repeated: dict[Any, list[int]] | None = None) -> None:
         shown = repr(key)
         if len(shown) > 100:
             shown = shown[:97] + "..."
+        others = f"; {len(repeated)} keys occur more than once" if repeated else ""
         super().__init__(
-            f"duplicate key {shown} in records {positions[0]} and {positions[1]} (counted from 0); "
+            f"duplicate key {shown} in records {positions[0]} and {positions[1]} (counted from 0){others}; "
             "on_duplicate='first' or 'last' keeps one of them"
         )
         self.key = key
         self.positions = positions
+        self.repeated = repeated or {key: list(positions)}
 
-    def __reduce__(self) -> tuple[type[DuplicateKeyError], tuple[object, tuple[int, int]]]:
-        return type(self), (self.key, self.positions)
+    def __reduce__(self) -> tuple[type[DuplicateKeyError], tuple[Any, ...]]:
+        return type(self), (self.key, self.positions, self.repeated)
 
 
 class FormatError(Error, ValueError):

@@ -7,7 +7,7 @@ from typing import Any
 
 from ._build import Options, Progress, build_index
 from ._format import Kind
-from ._handle import Membership, aligned, check_fingerprint_bits, write
+from ._handle import Membership, aligned, fingerprint_bits_for, write
 from ._keys import infer_key_type, listed
 from ._publish import Memory
 
@@ -23,7 +23,8 @@ class Filter(Membership):
         cls,
         keys: Iterable[Any],
         *,
-        fingerprint_bits: int = 8,
+        fingerprint_bits: int | None = None,
+        false_positive_rate: float | None = None,
         preset: str = "balanced",
         method: str | None = None,
         leaf_size: int | None = None,
@@ -35,14 +36,21 @@ class Filter(Membership):
         progress: Progress | None = None,
     ) -> Filter:
         """From keys as `MPHF.build` takes them. A key given twice is one key of the set, unless
-        `on_duplicate="error"`."""
+        `on_duplicate="error"`. fingerprint_bits: 0 … 32, 8 if not given; or false_positive_rate, 2^-32 … 1, the highest
+        at which absent keys pass."""
         options = Options.of(
             preset, method, leaf_size, bucket_size,
             seed=seed, threads=threads, on_duplicate=on_duplicate, progress=progress,
         )  # fmt: skip
-        bits = check_fingerprint_bits(fingerprint_bits)
+        bits = fingerprint_bits_for(fingerprint_bits, false_positive_rate)
         keys = listed(keys)
         kind = infer_key_type(keys, key_dtype)
         memory = Memory()
-        write(memory, build_index(kind.batch(keys), kind, options), Kind.FILTER, kind, fingerprint_bits=bits)
+        write(
+            memory,
+            build_index(kind.batch(keys), kind, options),
+            Kind.FILTER,
+            kind,
+            fingerprint_bits=8 if bits is None else bits,
+        )
         return cls(aligned(memory.data))

@@ -49,6 +49,11 @@ class Section(IntEnum):
     VALUES = 17
     OFFSETS = 18
     BLOB = 19
+    KEYS = 20
+    KEY_OFFSETS = 21
+    ORDINALS = 22
+    BLOCKS = 23
+    DICTIONARY = 24
 
     @property
     def is_data(self) -> bool:
@@ -303,11 +308,18 @@ def _check_sections(header: Header, schema: dict[str, Any], sections: dict[Secti
         expected.add(Section.FINGERPRINTS)
     if schema.get("values") is not None:
         expected |= {Section.OFFSETS, Section.BLOB} if schema.get("value_width") is None else {Section.VALUES}
+    if schema.get("distinct_values") is not None:
+        expected.add(Section.ORDINALS)
+    if schema.get("compression") is not None:
+        expected |= {Section.BLOCKS, Section.DICTIONARY}
+    if schema.get("keys") == "exact":
+        expected |= {Section.KEYS} if schema.get("key_width") is not None else {Section.KEYS, Section.KEY_OFFSETS}
     if set(sections) - {Section.BLOCK_SUMS, Section.METADATA} != expected:
         raise FormatError("header, schema and sections do not match")
     if header.kind != Kind.STORE and schema.get("values") is not None:
         raise FormatError(f"a {header.kind.name.lower()} with values")
-    if (header.kind == Kind.MPHF) != (schema.get("keys") is None) or schema.get("keys") not in (None, "fingerprint"):
+    stored = ("fingerprint", "exact") if header.kind == Kind.STORE else ("fingerprint",)
+    if (header.kind == Kind.MPHF) != (schema.get("keys") is None) or schema.get("keys") not in (None, *stored):
         raise FormatError(f"a {header.kind.name.lower()} with keys stored as {schema.get('keys')!r}")
     if header.kind == Kind.MPHF and header.fingerprint_bits:
         raise FormatError("a bare function with fingerprints")

@@ -13,14 +13,18 @@ from numpy.typing import NDArray
 
 from ._batch import apart, checked_out, look_up
 from ._build import METHODS, Index, isa
+from ._columns import Placed
+from ._encoded import decoder
 from ._errors import FormatError
+from ._exact import StoredKeys, attach_keys
 from ._format import VERSION, File, Header, Kind, Section, Target, Writer, parse, to_json
 from ._keys import KeyType, key_type
 from ._lookup import Contains, Reader
 from ._lookup import Handle as Attached
 from ._native import ffi, lib
+from ._packed import Packed, attach_values
 from ._publish import Publication
-from ._values import Placed, values_of
+from ._values import values_of
 
 H = TypeVar("H", bound="Handle")
 
@@ -32,13 +36,14 @@ class Opened(Reader):
     file: File
     reader: Any
     values: NDArray[Any] | None  # of a numpy dtype
+    blocks: Packed | None  # if they are compressed
 
     def __new__(cls, file: File, keys: KeyType) -> Opened:
         header, sections = file.header, file.sections
-        empty = memoryview(b"")
+        empty = b""
         memory = {
-            kind: pointer(sections.get(kind, empty))
-            for kind in (Section.TREES, Section.DIRECTORY, Section.FINGERPRINTS, Section.OFFSETS)
+            kind: _held(sections.get(kind, empty))
+            for kind in (Section.TREES, Section.DIRECTORY, Section.FINGERPRINTS, *PARTS)
         }
         status = ffi.new("int *")
         reader = lib.mphf_reader_new(
@@ -51,19 +56,22 @@ class Opened(Reader):
         sound(status[0])
         # The destructor keeps the memory: whoever holds the reader, say in a call without the GIL, holds the mapping.
         owner = ffi.gc(reader, partial(_free, memory=memory))
-        if Section.OFFSETS in sections:
-            offsets = memory[Section.OFFSETS]
-            sound(lib.mphf_reader_offsets(reader, offsets, len(offsets), len(sections[Section.BLOB])))
+        attach_keys(reader, file, memory)
+        blocks = attach_values(owner, file, memory)
         section, width, array = values_of(file)
-        values = pointer(empty if section is None else section)
+        values = _held(empty if section is None else section)
         self: Opened = super().__new__(
-            cls, address(reader), (owner, values), header.keys, keys,
-            0 if section is None else address(values), len(values), width, array,
+            cls, address(reader), (owner, values), header.keys, keys, 0 if section is None else address(values),
+            len(values) if blocks is None else blocks.size, width, array,
+            None if blocks is None else blocks.value, decoder(file.schema.get("values")),
         )  # fmt: skip
-        self.file, self.reader, self.values = file, owner, array
+        self.file, self.reader, self.values, self.blocks = file, owner, array, blocks
         return self
 
     def value_list_at(self, indices: NDArray[np.int64], absent: object) -> list[Any]:
+        """The values at indices; `absent` for those below 0."""
+        if self.blocks is not None:
+            return self.blocks.values_at(indices, absent)
         return self.value_list(address(ffi.from_buffer("int64_t[]", indices)), len(indices), absent)
 
     def _failed(self, status: int) -> NoReturn:
@@ -71,11 +79,15 @@ class Opened(Reader):
         raise AssertionError(status)
 
 
-def pointer(view: memoryview) -> Any:
-    """To the view's bytes, which it keeps. Through an array: that hides the view from the garbage collector, which
-    in CPython before 3.12.7 breaks cycles of garbage – say of a kept exception – by clearing views that are in use
-    (gh-77894), and crashes."""
-    return ffi.from_buffer("uint8_t[]", np.frombuffer(view, np.uint8))
+# Sections that the native reader gets only if the schema says so.
+PARTS = (Section.OFFSETS, Section.KEYS, Section.KEY_OFFSETS, Section.ORDINALS, Section.BLOCKS)
+
+
+def _held(section: Any) -> Any:
+    """A section as C has it. Through an array, which hides the view from the garbage collector: in CPython before
+    3.12.7 that breaks cycles of garbage – say of a kept exception – by clearing views that are in use (gh-77894), and
+    crashes."""
+    return ffi.from_buffer("uint8_t[]", np.frombuffer(section, np.uint8))
 
 
 def address(pointer: Any) -> int:
@@ -96,8 +108,8 @@ class Handle(Attached):
 
     _kind: Kind
 
-    def __init__(self, data: memoryview, path: Path | None = None) -> None:
-        file = parse(data)
+    def __init__(self, data: memoryview | File, path: Path | None = None) -> None:
+        file = data if isinstance(data, File) else parse(data)
         self._path = path
         schema, header = file.schema, file.header
         if header.kind != self._kind:
@@ -155,9 +167,10 @@ class Handle(Attached):
             "kind": header.kind.name.lower(),
             "format_version": VERSION,
             "keys": header.keys,
-            **{name: schema.get(name) for name in ("key_type", "values", "value_width")},
+            "key_storage": schema.get("keys"),
+            **{name: schema.get(name) for name in SHOWN},
             "fingerprint_bits": header.fingerprint_bits,
-            "false_positive_rate": None if header.kind is Kind.MPHF else 2.0**-header.fingerprint_bits,
+            "false_positive_rate": _false_positive_rate(file),
             "method": method,
             "leaf_size": header.leaf,
             "bucket_size": header.bucket_size,
@@ -187,9 +200,18 @@ class Handle(Attached):
             target.write_at(data, 0)
 
 
+SHOWN = ("key_type", "key_width", "values", "value_width", "distinct_values", "compression", "block_size", "blob_size")
+
+
+def _false_positive_rate(file: File) -> float | None:
+    if file.header.kind is Kind.MPHF:
+        return None
+    return 0.0 if file.schema.get("keys") == "exact" else 2.0**-file.header.fingerprint_bits
+
+
 class Membership(Handle, Contains):
-    """A handle with fingerprints: what `Filter` and `Store` share. `in` is never wrong for a key of the set, and for
-    any other at `info()["false_positive_rate"]`."""
+    """A handle with fingerprints or keys: what `Filter` and `Store` share. `in` is never wrong for a key of the set,
+    and for any other at `info()["false_positive_rate"]`, which is 0 where the keys are stored."""
 
     def contains_many(
         self, keys: Iterable[Any], *, out: NDArray[np.bool_] | None = None, threads: int | None = None
@@ -231,15 +253,18 @@ def write(
     *,
     fingerprint_bits: int = 0,
     values: Placed | None = None,
+    stored: StoredKeys | None = None,
     metadata: Any = None,
 ) -> None:
     """Writes a whole file."""
     values = values or Placed(None, None, {})
     schema = {
         "key_type": keys.name,
-        "keys": None if kind is Kind.MPHF else "fingerprint",
+        "keys": None if kind is Kind.MPHF else "fingerprint" if stored is None else "exact",
         "values": values.values,
         "value_width": values.value_width,
+        **values.extra,
+        **({} if stored is None else {"key_width": stored.width}),
     }
     sections: dict[Section, tuple[int, Iterable[Any]]] = {}
     for section, words in ((Section.TREES, index.trees), (Section.DIRECTORY, index.directory)):
@@ -252,6 +277,8 @@ def write(
         size = (index.keys * fingerprint_bits + 7) // 8 + 8
         sections[Section.FINGERPRINTS] = size, _fingerprints(index.hi, fingerprint_bits)
     sections |= values.sections
+    if stored is not None:
+        sections |= stored.sections
     p = index.parameters
     header = Header(
         index.keys, index.seed, index.buckets, index.largest_bucket, index.bucket_size,
@@ -264,8 +291,17 @@ def write(
     writer.finish()
 
 
-def check_fingerprint_bits(bits: int) -> int:
-    if not 0 <= bits <= 32:
+def fingerprint_bits_for(bits: int | None, rate: float | None) -> int | None:
+    """The bits that are asked for, or the fewest at which no more absent keys pass than at a rate; None for neither.
+
+    Raises ValueError for both, or one out of bounds."""
+    if bits is not None and rate is not None:
+        raise ValueError("fingerprint_bits and false_positive_rate say the same: give one of them")
+    if rate is not None:
+        if not 2.0**-32 <= rate <= 1:
+            raise ValueError(f"false_positive_rate is 2^-32 (2.3e-10) to 1, not {rate}")
+        return next(bits for bits in range(33) if 2.0**-bits <= rate)
+    if bits is not None and not 0 <= bits <= 32:
         raise ValueError(f"fingerprint_bits is 0 to 32, not {bits}")
     return bits
 

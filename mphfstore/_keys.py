@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._arrow import Column, Columns, columns
+from ._encoded import decode_text
 from ._lookup import join
 from ._native import ffi, lib
 
@@ -135,6 +136,7 @@ class BytesKeys:
 
     name = "bytes"
     size, signed, text = 0, False, True
+    arrow_kinds: tuple[str, ...] = ("bytes", "text", "nothing")
     _expected = "a key of this store is bytes or str"
 
     def one(self, key: object) -> bytes:
@@ -150,7 +152,7 @@ class BytesKeys:
             return memoryview(key).tobytes()
         raise TypeError(f"{self._expected}, not {type(key).__name__}")
 
-    def decode(self, raw: bytes) -> bytes:
+    def decode(self, raw: bytes) -> Any:
         """The key that `one` made these bytes of, as bytes."""
         return raw
 
@@ -165,7 +167,7 @@ class BytesKeys:
         """The same for a look-up, in which a null is absent."""
         given: Any = listed(keys)
         if isinstance(given, Columns):
-            if given.kind == "numbers" or (given.kind == "text" and not self.text):
+            if given.kind not in self.arrow_kinds:
                 raise TypeError(f"{self._expected}, not an Arrow array of {given.of}")
             return Parts([_strings(chunk) for chunk in given.chunks], given.nulls())
         if isinstance(given, np.ndarray):
@@ -201,6 +203,16 @@ def _utf8(keys: NDArray[np.str_]) -> KeyBatch:
     if done != count:
         raise ValueError(f"key {done} is no text: {keys[done].encode()!r}")
     return KeyBatch(data[: offsets[-1]], count, offsets)
+
+
+class TextKeys(BytesKeys):
+    """The same keys, all of them given as `str`: that is what they come back as."""
+
+    name = "str"
+
+    def decode(self, raw: bytes) -> Any:
+        """FormatError for what is not UTF-8."""
+        return decode_text(raw)
 
 
 class IntegerKeys:
@@ -318,7 +330,7 @@ KeyType = BytesKeys | IntegerKeys
 
 def key_type(name: str) -> KeyType:
     """From its name in a file's schema."""
-    return BytesKeys() if name == "bytes" else IntegerKeys(name)
+    return BytesKeys() if name == "bytes" else TextKeys() if name == "str" else IntegerKeys(name)
 
 
 def infer_key_type(keys: object, key_dtype: Any = None) -> KeyType:

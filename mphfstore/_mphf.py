@@ -21,9 +21,8 @@ from ._publish import Memory
 class MPHF(Handle, Index):
     """A minimal perfect hash function: the n keys it was built from go one-to-one onto 0 … n - 1.
 
-    It does not know its keys: any other key gets some index below n, too. RecSplit (Esposito, Graf, Vigna 2020)
-    with the search
-    methods of Bez 2022."""
+    It does not know its keys: any other key gets some index below n, too. Method `chained` (the default): FORMAT.md
+    §4; `brute`: RecSplit (Esposito, Graf, Vigna 2020); `rotation`: Bez 2022, §5.5."""
 
     _kind = Kind.MPHF
 

@@ -9,16 +9,12 @@ from typing import Any
 
 from ._errors import FormatError
 from ._filter import Filter
-from ._format import Kind, parse_header
+from ._format import Kind, parse
 from ._handle import aligned
 from ._mphf import MPHF
-from ._store import Store
+from ._store import Store, store_class
 
-_CLASSES: dict[Kind, type[Store] | type[Filter] | type[MPHF]] = {
-    Kind.MPHF: MPHF,
-    Kind.FILTER: Filter,
-    Kind.STORE: Store,
-}
+_CLASSES: dict[Kind, type[Filter] | type[MPHF]] = {Kind.MPHF: MPHF, Kind.FILTER: Filter}
 
 
 def open(source: str | os.PathLike[str] | Any, mode: str = "mmap") -> Store | Filter | MPHF:
@@ -40,8 +36,9 @@ def open(source: str | os.PathLike[str] | Any, mode: str = "mmap") -> Store | Fi
         data = _map(path)
     else:
         data = aligned(source)
-    header, _ = parse_header(data)
-    return _CLASSES[header.kind](data, path)
+    file = parse(data)
+    kind = file.header.kind
+    return (store_class(file) if kind is Kind.STORE else _CLASSES[kind])(file, path)
 
 
 def _map(path: Path) -> memoryview:

@@ -35,21 +35,28 @@ class Reader:
     """What a look-up works with. Never changes; keeps the memory that it reads.
 
     reader, values: addresses of the native reader and of the values – 0 if there are none –, which `owner` keeps.
-    width: of a value; negative if they vary in it. array: the values as one, if they have a numpy dtype."""
+    width: of a value; negative if they vary in it. array: the values as one, if they have a numpy dtype. unpack: makes
+    a value of where its bytes begin and end, if they are compressed. decode: makes one of its bytes – `str` of UTF-8 –,
+    if they are not the value."""
 
     def __new__(
-        cls, reader: int, owner: object, count: int, kind: Kind, values: int, length: int, width: int, array: Any
-    ) -> Any:
+        cls, reader: int, owner: object, count: int, kind: Kind, values: int, length: int, width: int, array: Any,
+        unpack: Any = None, decode: Any = None,
+    ) -> Any:  # fmt: skip
         self = super().__new__(cls)
         self._owner, self._reader = owner, ffi.cast("mphf_reader *", reader)
         self._count, self._one, self._width, self._array = count, kind.one, width, array
-        self._values = ffi.buffer(ffi.cast("uint8_t *", values), length) if values else None
+        self._unpack, self._decode, self._length = unpack, decode, length
+        self._values = ffi.buffer(ffi.cast("uint8_t *", values), 0 if unpack else length) if values else None
         return self
 
     _owner: object
     _reader: Any
     _values: Any
     _array: Any
+    _unpack: Any
+    _decode: Any
+    _length: int
     _count: int
     _width: int
     _one: Callable[[object], bytes]
@@ -83,11 +90,22 @@ class Reader:
         if self._values is None:
             raise TypeError("this store has no values; use `in`")
         if self._width >= 0:
-            return self._values[index * self._width : (index + 1) * self._width]
+            return self._value_of(self._values[index * self._width : (index + 1) * self._width])
         span = lib.mphf_span(self._reader, index)
-        if span.begin < 0:
-            self._failed(span.begin)
-        return self._values[span.begin : span.end]
+        if span.begin < 0 or span.end > self._length:
+            self._failed(lib.STATUS_CORRUPT)
+        if self._unpack is not None:
+            return self._unpack(span.begin, span.end)
+        return self._value_of(self._values[span.begin : span.end])
+
+    def _value_of(self, raw: bytes) -> Any:
+        if self._decode is not str:
+            return raw if self._decode is None else self._decode(raw)
+        try:
+            return raw.decode()
+        except UnicodeDecodeError:
+            pass
+        self._failed(lib.STATUS_CORRUPT)
 
     def value_list(self, indices: int, count: int, absent: object) -> list[Any]:
         """The values at `count` indices that lie at an address; `absent` for those below 0."""

@@ -59,6 +59,11 @@ class Publication:
             pass
         return True
 
+    @property
+    def temporary(self) -> Path:
+        """The file under its temporary name, for a library that writes by name."""
+        return self._temporary
+
     def write_at(self, data: memoryview, offset: int) -> None:
         while len(data):
             written = os.pwrite(self._fd, data[: 1 << 30], offset)

@@ -1,36 +1,54 @@
-"""Records of text: lines of TSV, CSV or JSON as keys and values, each with the number of its line (from 1).
+"""Records on their way in or out: chunks of keys and values, and fields as what a store keeps.
 
-    lines   → Record (line, key, value)        one reader per format; fields are bytes, JSON's are what JSON has
-    field   → bytes, int or float              `converter`, which knows the dtype and its bounds
+    format    → Chunk (positions, keys, values)    one reader per format: _text, _cdbmake, _arrow, _databases
+    Chunk     → keys and values of a type           `typed`, which names the record that has none
+    field     → bytes, str, JSON, int, float, row   `converter`, which knows the type and its bounds
 
-Text is never decoded for good: bytes that are not UTF-8 come out of a TSV or CSV file as they went in."""
+Fields are `bytes` where a format has text or bytes, JSON's are what JSON has, databases' and Arrow's are numbers
+where those have numbers. In formats that know bytes alone – TSV, CSV, cdbmake, LMDB – a number is its decimal text
+and a record of several fields is JSON."""
 
 from __future__ import annotations
 
+import base64
+import binascii
 import contextlib
-import csv
 import itertools
 import json
 import math
-import sys
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
 
-Record = tuple[int, Any, Any]
+Record = tuple[int, Any, Any]  # position, key, value
+Kind = Any  # of values: None for none, "bytes", "str", "json", or a numpy dtype
 
-SUFFIXES = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}  # all others: tsv
-CHUNK = 4096  # records that are Python objects at a time
+CHUNK = 4096  # records that are Python objects at a time on the way in
+NON_FINITE = ("NaN", "Infinity", "-Infinity")  # which JSON has no number for
 
 
-class BadLine(ValueError):
-    """A line that is no record, and what is wrong with it."""
+@dataclass(frozen=True)
+class Chunk:
+    """Some records: where each stands in its source; keys and values are lists, or arrays of numbers."""
 
-    def __init__(self, line: int, what: str) -> None:
+    positions: Sequence[int]
+    keys: Any
+    values: Any  # None if there are none
+
+
+class BadRecord(ValueError):
+    """A record that is none, and what is wrong with it. `position` is in the source's unit; None is all of it."""
+
+    def __init__(self, position: int | None, what: str) -> None:
         super().__init__(what)
-        self.line = line
+        self.position = position
+
+
+class Unwritable(ValueError):
+    """A record that a format has no form for, and what to do about it."""
 
 
 def shown(field: object) -> str:
@@ -45,69 +63,106 @@ def shortened(text: str) -> str:
     return text if len(text) <= 100 else text[:97] + "..."
 
 
-def batches(
-    records: Iterator[Record],
-    lines: array[int],
-    key_dtype: np.dtype[Any] | None,
-    value_dtype: np.dtype[Any] | None,
+def chunked(records: Iterable[Record], size: int = CHUNK) -> Iterator[Chunk]:
+    """Records of Python objects, some at a time."""
+    records = iter(records)
+    while some := list(itertools.islice(records, size)):
+        positions, keys, values = zip(*some, strict=True)
+        yield Chunk(positions, list(keys), list(values))
+
+
+def typed(
+    chunks: Iterator[Chunk], positions: array[int] | None, key_dtype: np.dtype[Any] | None, kind: Kind
 ) -> Iterator[tuple[Any, Any]]:
-    """Keys and values of some records at a time, as lists of bytes or arrays; `lines` gets every record's line.
+    """Keys and values of some records at a time, as a `Builder` of this type takes them; `positions` gets theirs.
 
-    Raises BadLine for a key or value of another type."""
-    to_key, to_value = converter(key_dtype), converter(value_dtype)
-    while True:
-        keys, values, line, part = [], [], 0, ""
-        try:
-            for line, key, value in itertools.islice(records, CHUNK):
-                part = "key"
-                keys.append(to_key(key))
-                part = "value"
-                values.append(to_value(value))
-                lines.append(line)
-        except BadLine:
-            raise
-        except (ValueError, OverflowError) as error:
-            raise BadLine(line, f"{part} {error}") from None
-        if not keys:
-            return
-        yield (
-            keys if key_dtype is None else np.array(keys, key_dtype),
-            values if value_dtype is None else np.array(values, value_dtype),
-        )
+    Raises BadRecord for a key or value of another type."""
+    to_key, to_value = converter(key_dtype) if key_dtype else _as_key, None if kind is None else converter(kind)
+    for chunk in chunks:
+        keys = _column(chunk, "key", chunk.keys, to_key, key_dtype)
+        values = None if to_value is None else _column(chunk, "value", chunk.values, to_value, kind)
+        if positions is not None:
+            positions.extend(chunk.positions)
+        yield keys, values
 
 
-def converter(dtype: np.dtype[Any] | None) -> Callable[[Any], Any]:
-    """Makes a field a number of a dtype, or bytes if there is none.
+def _column(chunk: Chunk, part: str, fields: Any, convert: Callable[[Any], Any], kind: Kind) -> Any:
+    dtype = kind if isinstance(kind, np.dtype) else None
+    if isinstance(fields, np.ndarray):
+        if dtype is not None and fields.dtype == dtype:
+            return fields
+        fields = list(fields) if fields.dtype.kind in "VM" else fields.tolist()
+    converted = []
+    try:
+        for field in fields:
+            converted.append(convert(field))
+    except (ValueError, OverflowError) as error:
+        raise BadRecord(chunk.positions[len(converted)], f"{part} {error}") from None
+    return converted if dtype is None else np.array(converted, dtype)
 
-    It raises ValueError for what is no such thing, OverflowError for a number that the dtype does not have."""
-    if dtype is None:
-        return _as_bytes
-    if dtype.kind in "SU":
-        return _fixed(dtype)
+
+def converter(kind: Kind) -> Callable[[Any], Any]:
+    """Makes a field a value of a kind.
+
+    It raises ValueError for what is no such thing, OverflowError for a number that a dtype does not have."""
+    if not isinstance(kind, np.dtype):
+        return {"bytes": _as_bytes, "str": _as_str, "json": _as_json}[kind]
+    if kind.subdtype is not None:
+        return _rows(converter(kind.subdtype[0]), kind)
+    if kind.names is not None:
+        return _row(kind, kind.names)
+    if kind.kind in "SUV":
+        return _fixed(kind)
+    if kind.kind in "iuf":
+        return _number(kind)
+    return {"b": _boolean, "M": _time(kind)}[kind.kind]
+
+
+def readable(dtype: np.dtype[Any]) -> bool:
+    """Whether `converter` has this dtype: strings, times, truths and numbers of up to 64 bits, and records of these."""
+    if dtype.subdtype is not None:
+        return readable(dtype.subdtype[0])
+    if dtype.names is not None:
+        return all(readable(dtype[name]) for name in dtype.names)
+    return dtype.kind in "SUV" or (dtype.kind in "iufbM" and dtype.itemsize <= 8)  # a text holds no long double
+
+
+def _number(dtype: np.dtype[Any]) -> Callable[[Any], int | float]:
     bounds: Any = np.iinfo(dtype) if dtype.kind in "iu" else np.finfo(dtype)
     parse = integer if dtype.kind in "iu" else real
     low, high = parse(bounds.min), parse(bounds.max)
 
     def number(field: Any) -> int | float:
         value = parse(field)
-        if (value < low or value > high) and not (
-            isinstance(field, bytes) and b"n" in field.lower()
-        ):  # inf, spelled so
+        if (value < low or value > high) and not _infinite(field) and not _rounds(value):
             raise OverflowError(f"{shown(field)} is outside {dtype}")
         return value
+
+    def _rounds(value: int | float) -> bool:  # as the text of the largest float32 does
+        with np.errstate(over="ignore"):
+            return dtype.kind == "f" and bool(np.isfinite(dtype.type(value)))
 
     return number
 
 
+def _infinite(field: Any) -> bool:
+    """Whether it is spelled so, and no number that is too large."""
+    return (isinstance(field, bytes) and b"n" in field.lower()) or (isinstance(field, str) and field in NON_FINITE)
+
+
 def _fixed(dtype: np.dtype[Any]) -> Callable[[Any], Any]:
-    """Makes a field a string that an `S` or `U` dtype holds whole: numpy's drop NULs at the end."""
+    """Makes a field a string that an `S`, `U` or `V` dtype holds whole: numpy's drop NULs at the end."""
 
     def string(field: Any) -> Any:
         raw = _as_bytes(field)
         try:
-            text = raw if dtype.kind == "S" else raw.decode()
+            text = raw.decode() if dtype.kind == "U" else raw
         except UnicodeDecodeError:
             raise ValueError(f"{shown(raw)} is not UTF-8") from None
+        if dtype.kind == "V":
+            if len(raw) != dtype.itemsize:
+                raise ValueError(f"{shown(raw)} has {len(raw)} bytes, not {dtype.itemsize}")
+            return np.void(raw)
         if np.array(text, dtype).item() != text:
             raise OverflowError(f"{shown(raw)} is longer than {dtype} or ends in NUL")
         return text
@@ -115,20 +170,91 @@ def _fixed(dtype: np.dtype[Any]) -> Callable[[Any], Any]:
     return string
 
 
+def _row(dtype: np.dtype[Any], names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
+    """Makes an object or array of JSON, or a numpy record, a tuple for a structured dtype."""
+    converters = {name: converter(dtype[name]) for name in names}
+
+    def row(field: Any) -> tuple[Any, ...]:
+        given = _as_json(field) if isinstance(field, bytes) else field
+        if isinstance(given, np.void) and given.dtype.names:
+            given = {name: _item(given[name]) for name in given.dtype.names}
+        if isinstance(given, list | tuple) and len(given) == len(names):
+            given = dict(zip(names, given, strict=True))
+        if not isinstance(given, dict) or set(given) != set(names):
+            raise ValueError(f"{shown(field)} is no record of {', '.join(names)}")
+        parts = []
+        for name, convert in converters.items():
+            try:
+                parts.append(convert(given[name]))
+            except (ValueError, OverflowError) as error:
+                raise type(error)(f"field {name!r}: {error}") from None
+        return tuple(parts)
+
+    return row
+
+
+def _item(value: Any) -> Any:
+    return value if getattr(value, "dtype", np.dtype("V1")).kind == "V" else value.tolist()
+
+
+def _rows(convert: Callable[[Any], Any], dtype: np.dtype[Any]) -> Callable[[Any], Any]:
+    """Makes lists an array of a fixed shape within a record."""
+    assert dtype.subdtype is not None
+    shape = dtype.subdtype[1]
+
+    def fitting(field: Any, shape: tuple[int, ...]) -> Any:
+        if not shape:
+            return convert(field)
+        if not isinstance(field, list | tuple | np.ndarray) or len(field) != shape[0]:
+            raise ValueError(f"{shown(field)} is not an array of {shape[0]}")
+        return [fitting(part, shape[1:]) for part in field]
+
+    return lambda field: fitting(field, shape)
+
+
+def _boolean(field: Any) -> bool:
+    known = {b"true": True, b"false": False, b"1": True, b"0": False}
+    if isinstance(field, bytes) and field.lower() in known:
+        return known[field.lower()]
+    if isinstance(field, bool | np.bool_) or (isinstance(field, int) and field in (0, 1)):
+        return bool(field)
+    raise ValueError(f"{shown(field)} is neither true nor false")
+
+
+def _time(dtype: np.dtype[Any]) -> Callable[[Any], Any]:
+    def time(field: Any) -> Any:
+        text = field.decode("ascii", "replace") if isinstance(field, bytes) else field
+        try:
+            if not isinstance(text, str | np.datetime64):
+                raise ValueError
+            given = np.datetime64(text)
+        except ValueError:
+            raise ValueError(f"{shown(field)} is no time as ISO 8601 writes it") from None
+        value = given.astype(dtype)
+        if value != given and not np.isnat(given):
+            raise OverflowError(f"{shown(field)} is outside {dtype} or finer than it")
+        return value
+
+    return time
+
+
 def integer(field: Any) -> int:
     """From decimal digits or from an integer; ValueError from anything else."""
     if isinstance(field, bytes) and b"_" not in field:
         with contextlib.suppress(ValueError):
             return int(field)
-    if isinstance(field, int) and not isinstance(field, bool):
-        return field
+    if isinstance(field, int | np.integer) and not isinstance(field, bool):
+        return int(field)
     raise ValueError(f"{shown(field)} is not an integer")
 
 
 def real(field: Any) -> float:
-    """From a number as Python writes it, or from a number; ValueError from anything else."""
-    if (isinstance(field, bytes) and b"_" not in field) or (
-        isinstance(field, int | float | np.floating) and not isinstance(field, bool)
+    """From a number as Python writes it, from a number, or from what JSON writes for one that is not finite;
+    ValueError from anything else."""
+    if (
+        (isinstance(field, bytes) and b"_" not in field)
+        or (isinstance(field, int | float | np.floating) and not isinstance(field, bool))
+        or (isinstance(field, str) and field in NON_FINITE)
     ):
         with contextlib.suppress(ValueError, OverflowError):
             return float(field)
@@ -140,6 +266,13 @@ def real(field: Any) -> float:
 def _as_bytes(field: Any) -> bytes:
     if isinstance(field, bytes):
         return field
+    if isinstance(field, dict) and list(field) == ["base64"] and isinstance(field["base64"], str):
+        try:
+            return base64.b64decode(field["base64"], validate=True)
+        except (binascii.Error, ValueError):
+            raise ValueError(f"{shown(field)} is not base64") from None
+    if isinstance(field, np.void):
+        return field.tobytes()
     if not isinstance(field, str):
         raise ValueError(f"{shown(field)} is not a string: --values and --key-dtype are for numbers")
     try:
@@ -148,77 +281,28 @@ def _as_bytes(field: Any) -> bytes:
         raise ValueError(f"{shown(field)} is not valid Unicode") from None
 
 
-def tsv(lines: Iterable[bytes], *, values: bool) -> Iterator[Record]:
-    """The first tab ends the key, "\\n" or "\\r\\n" the line."""
-    for number, line in enumerate(lines, 1):
-        text = line[:-2] if line.endswith(b"\r\n") else line.removesuffix(b"\n")
-        key, tab, value = text.partition(b"\t")
-        if values and not tab:
-            raise BadLine(number, f"no tab in {shown(text)}: expected KEY<TAB>VALUE")
-        yield number, key, value
+def _as_key(field: Any) -> bytes | str:
+    """Text stays `str`, for a store that keeps its keys gives them back as they came."""
+    raw = _as_bytes(field)
+    return field if isinstance(field, str) else raw
 
 
-def delimited(
-    lines: Iterable[bytes], *, values: bool, delimiter: str, header: bool, key_column: str, value_column: str
-) -> Iterator[Record]:
-    """CSV as RFC 4180 has it. Columns are names of the header or numbers from 1; a record's line is its first."""
-    csv.field_size_limit(sys.maxsize)
-    rows = csv.reader(_decoded(lines), delimiter=delimiter, strict=True)
-    number = 1
+def _as_str(field: Any) -> str:
+    raw = _as_bytes(field)
     try:
-        names = next((row for row in rows if row), None) if header else None
-        if header and names is None:
-            raise BadLine(number, "no header line")
-        columns = [_column(text, names) for text in (key_column, value_column)[: 1 + values]]
-        number = rows.line_num + 1
-        for row in rows:
-            if row:
-                if len(row) <= max(columns):
-                    raise BadLine(number, f"expected at least {max(columns) + 1} columns, got {len(row)}")
-                fields = [row[column].encode("utf-8", "surrogateescape") for column in columns]
-                yield number, fields[0], fields[-1]
-            number = rows.line_num + 1
-    except csv.Error as error:
-        raise BadLine(number, f"not CSV: {error}") from None
+        return raw.decode()
+    except UnicodeDecodeError:
+        raise ValueError(f"{shown(raw)} is not UTF-8") from None
 
 
-def _decoded(lines: Iterable[bytes]) -> Iterator[str]:
-    for number, line in enumerate(lines):
-        yield (line if number else line.removeprefix(b"\xef\xbb\xbf")).decode("utf-8", "surrogateescape")
-
-
-def _column(text: str, names: list[str] | None) -> int:
-    if names and text in names:
-        return names.index(text)
-    if text.isdecimal() and int(text):
-        return int(text) - 1
-    raise BadLine(1, f"no column {text!r}" + (f" in the header {names}" if names else ": a name needs --header"))
-
-
-def json_lines(lines: Iterable[bytes], *, values: bool, key_field: str, value_field: str) -> Iterator[Record]:
-    """Per line an array [key, value] or an object; a lone key, too, where no values are asked for."""
-    decode = json.JSONDecoder(parse_constant=no_constant).decode
-    expected = "[key, value] or an object" if values else "a key, an array that starts with one, or an object"
-    for number, line in enumerate(lines, 1):
-        if line.isspace():
-            continue
-        try:
-            record = decode(line.decode("utf-8-sig"))
-        except json.JSONDecodeError as error:
-            raise BadLine(number, f"not JSON: {error.msg} (column {error.colno})") from None
-        except (ValueError, RecursionError) as error:
-            raise BadLine(number, f"not JSON: {error}") from None
-        if isinstance(record, dict):
-            for field in (key_field, value_field)[: 1 + values]:
-                if field not in record:
-                    raise BadLine(number, f"no field {field!r}")
-            yield number, record[key_field], record[value_field] if values else b""
-        elif isinstance(record, list) and (len(record) == 2 or (len(record) == 1 and not values)):
-            yield number, record[0], record[1] if values else b""
-        elif not (values or isinstance(record, list)):
-            yield number, record, b""
-        else:
-            raise BadLine(number, f"expected {expected}, got {shown(record)}")
+def _as_json(field: Any) -> Any:
+    """Text as what it says, anything else as it is."""
+    if not isinstance(field, bytes):
+        return field
+    try:
+        return json.loads(field, parse_constant=no_constant)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{shown(field)} is not JSON: {error}") from None
 
 
 def no_constant(name: str) -> NoReturn:

@@ -1,44 +1,13 @@
-"""What the command prints: values and `info()` as text for people and pipes or as JSON for
-programs, and how far a build has come."""
+"""What the command prints: values and `info()` as text for people and pipes or as JSON for programs."""
 
 from __future__ import annotations
 
-import base64
 import json
-import math
-import sys
-import time
 from typing import Any
 
 import numpy as np
 
-
-class Progress:
-    """One line on stderr that overwrites itself; nothing where stderr is no terminal."""
-
-    def __init__(self, quiet: bool) -> None:
-        self._live = not quiet and sys.stderr is not None and sys.stderr.isatty()
-        self._width, self._shown_at = 0, -math.inf
-
-    def reading(self, records: int) -> None:
-        self._show(f"{records} records read", last=False)
-
-    def building(self, done: int, total: int) -> None:
-        self._show(f"{100 * done // total if total else 100:3d} % of {total} keys", last=done == total)
-
-    def _show(self, text: str, last: bool) -> None:
-        now = time.monotonic()
-        if self._live and (last or now - self._shown_at > 0.1):
-            sys.stderr.write("\r" + text.ljust(self._width))
-            sys.stderr.flush()
-            self._width, self._shown_at = len(text), now
-
-    def __enter__(self) -> Progress:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        if self._width:  # a finished line stays, one that failed makes room for the message
-            sys.stderr.write("\n" if kind is None else "\r" + " " * self._width + "\r")
+from ._text import json_form
 
 
 def text_of(value: Any) -> bytes:
@@ -51,25 +20,7 @@ def text_of(value: Any) -> bytes:
 
 
 def json_of(value: Any) -> bytes:
-    return json.dumps(_plain(value), default=str).encode()
-
-
-def _plain(value: Any) -> Any:
-    """A value in JSON's types: bytes that are not UTF-8 as {"base64": …}, numbers that are not finite as null."""
-    if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items()}
-    if isinstance(value, np.void) and value.dtype.names:
-        return {name: _plain(value[name]) for name in value.dtype.names}
-    if isinstance(value, list | tuple | np.ndarray):
-        return [_plain(item) for item in value]
-    if isinstance(value, np.generic):
-        value = value.tobytes() if isinstance(value, np.void) else value.item()
-    if isinstance(value, bytes):
-        try:
-            return value.decode()
-        except UnicodeDecodeError:
-            return {"base64": base64.b64encode(value).decode()}
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return json.dumps(json_form(value, exact=False), default=str).encode()
 
 
 def table(said: dict[str, Any]) -> list[tuple[str, str]]:
@@ -78,7 +29,12 @@ def table(said: dict[str, Any]) -> list[tuple[str, str]]:
     values = "none" if kind is None else kind if isinstance(kind, str) else json.dumps(kind)
     if kind is not None:
         values += " of different lengths" if width is None else f", {width} bytes each"
-    bits = said["fingerprint_bits"]
+    if said["distinct_values"] is not None:
+        values += f", {said['distinct_values']} of them distinct"
+    if said["compression"] is not None:
+        values += f", {_size(said['blob_size'])} compressed by {said['compression']} in blocks of {said['block_size']}"
+    bits, exact = said["fingerprint_bits"], said["key_storage"] == "exact"
+    passing = "no absent key passes" if exact else f"1 absent key in {1 << bits} passes"
     per_key = {
         name: f"{_size(size)}, {8 * size / max(1, keys):.2f} bits per key" for name, size in said["sections"].items()
     }
@@ -88,7 +44,8 @@ def table(said: dict[str, Any]) -> list[tuple[str, str]]:
         ("keys", str(keys)),
         ("key type", said["key_type"]),
         *([("values", values)] if said["kind"] == "store" else []),
-        *([] if said["kind"] == "mphf" else [("fingerprints", f"{bits} bits, 1 absent key in {1 << bits} passes")]),
+        *([("key storage", "exact: no absent key passes")] if exact else []),
+        *([] if said["kind"] == "mphf" or (exact and not bits) else [("fingerprints", f"{bits} bits, {passing}")]),
         ("function", f"{said['method']}, leaf size {said['leaf_size']}, bucket size {said['bucket_size']}, "
                      f"{said['bits_per_key']:.3f} bits per key"),
         ("buckets", f"{said['buckets']}, the largest of {said['largest_bucket']} keys"),

@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from . import _views
 from ._arrow import Columns
 from ._arrow_values import arrow_values
 from ._batch import found, gathered
-from ._format import Kind
-from ._handle import Membership
+from ._exact import iterate_keys, keys_as_array
+from ._format import File, Kind, parse
+from ._handle import Membership, Opened, aligned
 from ._keys import listed
 from ._lookup import Items
 from ._values import flatten_one
 
 _MISSING: Any = object()
+CHUNK, CHUNK_BYTES = 1024, 1 << 20  # values made at a time in an iteration
 
 
 class Store(Membership, Items):
     """A static key-value store in one mapped file.
 
-    A key that was stored is always found. A key that was not is taken for a stored one – with that one's value –
-    with probability
-    2^-fingerprint_bits, for the keys themselves are not kept. Values are `bytes`, or numpy scalars (records) of the
-    store's dtype. `store[key]` raises KeyError for an absent key, TypeError for what is no key of this store's
-    kind."""
+    A key that was stored is always found. Unless the keys themselves are stored (`keys="exact"`: then the store is an
+    `ExactStore`), a key that was not is taken for a stored one – with that one's value – with probability
+    2^-fingerprint_bits. Values are `bytes`, `str`, what JSON holds, or numpy scalars (records) of the store's dtype.
+    `store[key]` raises KeyError for an absent key, TypeError for what is no key of this store's kind."""
 
     _kind = Kind.STORE
 
@@ -40,7 +42,7 @@ class Store(Membership, Items):
         out: NDArray[Any] | None = None,
         threads: int | None = None,
     ) -> Any:
-        """The values of a batch of keys, in its order: an array of the store's dtype, or a list of bytes.
+        """The values of a batch of keys, in its order: an array of the store's dtype, else a list.
 
         Absent keys have `default`; without one they raise KeyError, which names the first. `keys`, `out` (for values
         of a dtype; after an exception its contents mean nothing) and `threads` as `index_many` has them."""
@@ -52,7 +54,7 @@ class Store(Membership, Items):
             fill = None if default is _MISSING else partial(flatten_one, default, opened.values.dtype)
             values, absent = gathered(opened, parts, fill, out, threads)
         elif out is not None:
-            raise TypeError("out is for values of a numpy dtype; this store's are bytes")
+            raise TypeError("out is for values of a numpy dtype, which this store's are not")
         else:
             indices = found(opened, parts, threads)
             absent = None if default is not _MISSING or np.all(indices >= 0) else int(np.argmax(indices < 0))
@@ -63,9 +65,9 @@ class Store(Membership, Items):
     def get_arrow(self, keys: Iterable[Any], *, threads: int | None = None) -> Any:
         """The values of a batch of keys as a `pyarrow.Array` in its order, null where a key is absent.
 
-        Values that are bytes make a `large_binary` array, those of a numpy dtype one of the type that is the same in
-        Arrow: a `struct` for records, `large_binary` for `S`, `large_string` for `U`. `keys` and `threads` as
-        `index_many` has them.
+        `bytes` make a `large_binary` array, `str` and the text of JSON a `large_string` array, values of a numpy dtype
+        one of the type that is the same in Arrow: a `struct` for records, `large_binary` for `S`, `large_string` for
+        `U`. `keys` and `threads` as `index_many` has them.
 
         Raises UnavailableError without pyarrow, TypeError for a dtype that Arrow does not have."""
         opened = self._current()
@@ -78,5 +80,100 @@ class Store(Membership, Items):
         unless the store's values have a numpy dtype."""
         values: NDArray[Any] | None = self._current().values
         if values is None:
-            raise TypeError("values of this store are bytes, not of a numpy dtype")
+            raise TypeError("values of this store are not of a numpy dtype")
         return values
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._each_key()
+
+    def keys(self) -> KeysView[Any]:
+        """The keys in the order of their indices, as a view. TypeError unless they are stored: `keys="exact"`."""
+        self._keys_of(self._current())
+        return _views.Keys(self)
+
+    def values(self) -> ValuesView[Any]:
+        """The values in the order of their keys' indices, as a view. TypeError if there are none."""
+        self._values_of(self._current())
+        return _views.Values(self)
+
+    def items(self) -> ItemsView[Any, Any]:
+        """(key, value) pairs in the order of the keys' indices, as a view. TypeError unless there are both."""
+        opened = self._current()
+        self._keys_of(opened)
+        self._values_of(opened)
+        return _views.Items(self)
+
+    def keys_array(self) -> NDArray[Any]:
+        """All keys in index order, without a copy: a read-only array on the mapping, which it keeps.
+
+        Integers have their dtype, byte strings of one width and `str` of one width in UTF-8 that of `S`, where numpy
+        does not count trailing NULs. TypeError for keys of different widths, or if they are not stored."""
+        opened = self._current()
+        return keys_as_array(self._keys_of(opened).file, self._keys)
+
+    def _keys_of(self, opened: Opened) -> Opened:
+        if opened.file.schema.get("keys") != "exact":
+            raise TypeError(
+                "this store does not have its keys, only fingerprints of them: build it with keys='exact' to iterate"
+            )
+        return opened
+
+    def _values_of(self, opened: Opened) -> Opened:
+        if opened.file.schema.get("values") is None:
+            raise TypeError("this store has no values")
+        return opened
+
+    def _each_key(self) -> Iterator[Any]:
+        return iterate_keys(self._keys_of(self._current()), self._keys)
+
+    def _each_value(self) -> Iterator[Any]:
+        return _iterate_values(self._values_of(self._current()))
+
+    @classmethod
+    def from_bytes(cls, data: Any) -> Any:
+        """From the bytes of a file: any buffer, which is copied only if it does not start on a multiple of 8."""
+        file = parse(aligned(data))
+        return (store_class(file) if cls is Store else cls)(file)
+
+
+class ExactStore(Store, Mapping[Any, Any]):
+    """A store of keys and values whose look-ups are never wrong, for its keys are stored (`keys="exact"`): a `Mapping`.
+
+    It goes through its keys in the order of their indices, which the hash gives and the same records, options and
+    `seed=` give again. Keys come back as `str` if all were given as `str`, else as bytes, or as integers. It equals any
+    other mapping with equal items."""
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        if len(self) != len(other):
+            return False
+        for key, value in self.items():
+            its = other.get(key, _MISSING)
+            if its is _MISSING or not (its is value or its == value):
+                return False
+        return True
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reversed__(self) -> NoReturn:
+        raise TypeError("a store has no reverse order")
+
+
+def store_class(file: File) -> type[Store]:
+    """What a file of a store is opened as."""
+    mapping = file.schema.get("keys") == "exact" and file.schema.get("values") is not None
+    return ExactStore if mapping else Store
+
+
+def _iterate_values(opened: Opened) -> Iterator[Any]:
+    """The values in the order of their indices, some at a time."""
+    count = opened.file.header.keys
+    if opened.values is not None:
+        for begin in range(0, count, CHUNK):
+            yield from opened.values[begin : begin + CHUNK]
+        return
+    mean = len(opened.file.data) // max(1, count)
+    step = max(1, min(CHUNK, CHUNK_BYTES // max(1, mean)))
+    for begin in range(0, count, step):
+        yield from opened.value_list_at(np.arange(begin, min(begin + step, count)), None)

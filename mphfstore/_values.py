@@ -1,130 +1,28 @@
-"""Values: columns of fixed-width rows or of byte strings, and how a file's schema names them."""
+"""Values: what goes into columns of rows or of byte strings, and how a file's schema names it."""
 
 from __future__ import annotations
 
 import datetime
 import operator
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from numpy.lib.format import descr_to_dtype, dtype_to_descr
+from numpy.lib.format import descr_to_dtype
 from numpy.typing import NDArray
 
 from ._arrow import Columns, columns
+from ._columns import ArrayColumn, BytesColumn, Column, NoColumn, value_dtype
+from ._encoded import encoder, is_strings
 from ._errors import FormatError
-from ._format import File, Kind, Section, elias_fano_words
-from ._keys import BytesKeys, flat, gather, offsets_of, refuse_nulls
-
-CHUNK = 1 << 16  # rows gathered at a time
-MAX_WIDTH = 1 << 31
-
-
-@dataclass(frozen=True)
-class Placed:
-    """Values in index order: their part of the schema, and per section its length and its bytes in chunks."""
-
-    values: Any
-    value_width: int | None
-    sections: dict[Section, tuple[int, Iterable[Any]]]
-
-
-class Column(Protocol):
-    """The values of all records, as they came."""
-
-    def __len__(self) -> int: ...
-
-    def place(self, order: NDArray[np.uint64]) -> Placed:
-        """The values of the records `order`, one per index."""
-
-
-class NoColumn:
-    """No values at all."""
-
-    def __init__(self, count: int) -> None:
-        self._count = count
-
-    def __len__(self) -> int:
-        return self._count
-
-    def place(self, order: NDArray[np.uint64]) -> Placed:
-        return Placed(None, None, {})
-
-
-class ArrayColumn:
-    """Elements of a one-dimensional numpy array."""
-
-    def __init__(self, array: NDArray[Any]) -> None:
-        self._array = array
-
-    @classmethod
-    def concatenate(cls, columns: list[ArrayColumn], kind: Any) -> ArrayColumn:
-        return cls(np.concatenate([np.empty(0, value_dtype(kind)), *(part._array for part in columns)]))
-
-    def __len__(self) -> int:
-        return len(self._array)
-
-    def place(self, order: NDArray[np.uint64]) -> Placed:
-        return _rows(dtype_to_descr(self._array.dtype), flat(self._array), self._array.dtype.itemsize, order)
-
-
-class BytesColumn:
-    """Byte strings; stored without offsets if all have one length."""
-
-    def __init__(self, blob: NDArray[np.uint8], offsets: NDArray[np.uint64]) -> None:
-        self._blob, self._offsets = blob, offsets
-
-    @classmethod
-    def concatenate(cls, columns: list[BytesColumn], kind: Any) -> BytesColumn:
-        lengths = np.concatenate([np.empty(0, np.uint64), *(np.diff(part._offsets) for part in columns)])
-        return cls(np.concatenate([np.empty(0, np.uint8), *(part._blob for part in columns)]), offsets_of(lengths))
-
-    def __len__(self) -> int:
-        return len(self._offsets) - 1
-
-    def place(self, order: NDArray[np.uint64]) -> Placed:
-        lengths = np.diff(self._offsets)
-        if len(lengths) and lengths.min() == lengths.max() <= MAX_WIDTH:
-            return _rows("bytes", self._blob, int(lengths[0]), order)
-        offsets = offsets_of(lengths[order])
-        size = int(offsets[-1])
-        bounds = range(0, len(order) + 1, CHUNK)
-        sizes = [int(offsets[min(i + CHUNK, len(order))] - offsets[i]) for i in bounds]
-        blob = (gather(self._blob, ids, sizes[i], offsets=self._offsets) for i, ids in enumerate(_chunks(order)))
-        width = size // max(1, len(order))
-        if np.all(np.diff(offsets) == width) and width <= MAX_WIDTH:
-            return Placed("bytes", width, {Section.VALUES: (size, blob)})
-        words = elias_fano_words(offsets)
-        return Placed("bytes", None, {Section.OFFSETS: (words.nbytes, [words]), Section.BLOB: (size, blob)})
-
-
-def is_bytes(kind: object) -> bool:
-    """Whether `values=` asks for byte strings."""
-    return isinstance(kind, str) and kind == "bytes"
-
-
-def concatenate(columns: list[Any], kind: Any) -> Column:
-    """The records of several columns of one kind as one column."""
-    if kind is None:
-        return NoColumn(sum(map(len, columns)))
-    return (BytesColumn if is_bytes(kind) else ArrayColumn).concatenate(columns, kind)
-
-
-def _rows(values: Any, rows: NDArray[np.uint8], width: int, order: NDArray[np.uint64]) -> Placed:
-    """Values that are `rows` of one width."""
-    chunks = (gather(rows, ids, len(ids) * width, width=width) for ids in _chunks(order))
-    return Placed(values, width, {Section.VALUES: (len(order) * width, chunks)})
-
-
-def _chunks(order: NDArray[np.uint64]) -> Iterator[NDArray[np.uint64]]:
-    return (order[i : i + CHUNK] for i in range(0, len(order), CHUNK))
+from ._format import File, Kind, Section
+from ._keys import BytesKeys, offsets_of, refuse_nulls
+from ._strings import MAX_WIDTH
 
 
 class _Bytes(BytesKeys):
     """Values that are byte strings are flattened the way keys are, but `str` is none."""
 
-    text = False
+    text, arrow_kinds = False, ("bytes", "nothing")
     _expected = "values='bytes' takes bytes"
 
     def one(self, key: object) -> bytes:
@@ -133,11 +31,18 @@ class _Bytes(BytesKeys):
         return super().one(key)
 
 
-_bytes = _Bytes()
+class _Texts(BytesKeys):
+    """Values that are `str`: of Arrow arrays, those of strings."""
+
+    arrow_kinds = ("text", "nothing")
+    _expected = "values='str' takes str"
+
+
+_bytes, _text = _Bytes(), _Texts()
 
 
 def column(values: Any, kind: Any, count: int) -> Column:
-    """The column of `count` records for `values="bytes"`, a numpy dtype, or None.
+    """The column of `count` records for `values="bytes"`, "str" or "json", a numpy dtype, or None.
 
     Raises TypeError for a value of another type, ValueError for one of another width, OverflowError for an integer
     that does not fit."""
@@ -145,8 +50,8 @@ def column(values: Any, kind: Any, count: int) -> Column:
         return NoColumn(count)
     arrow = columns(values)
     values = values if arrow is None else arrow
-    if is_bytes(kind):
-        return _bytes_column(values)
+    if is_strings(kind):
+        return _strings_column(values, kind)
     if isinstance(values, Columns):
         values = _numbers(values, kind)
     return ArrayColumn(_as_array(values, value_dtype(kind)))
@@ -156,19 +61,31 @@ def flatten_one(value: Any, kind: Any) -> Any:
     """One value as `column` takes it later, checked and no longer changeable."""
     if kind is None:
         return None
-    if is_bytes(kind):
-        return _bytes.one(value)
+    if is_strings(kind):
+        return _bytes.one(value) if kind == "bytes" else encoder(kind)(value)
     return _as_array([value], value_dtype(kind))[0]
 
 
-def _bytes_column(values: Any) -> BytesColumn:
-    values = values if isinstance(values, np.ndarray | list | Columns) else list(values)
+def _strings_column(values: Any, kind: str) -> BytesColumn:
+    if isinstance(values, str | bytes | bytearray | memoryview | dict):
+        raise TypeError("values are one per record, not a single one")
+    if isinstance(values, Columns):
+        if kind == "json":
+            raise TypeError("values='json' takes Python objects, not an Arrow array")
+        arrow: Any = values
+        data, lengths = (_bytes if kind == "bytes" else _text).batch(arrow).spelled_out()
+        return BytesColumn(data, offsets_of(lengths))
+    values = values if isinstance(values, np.ndarray | list) else list(values)
     if isinstance(values, np.ndarray):
-        if values.dtype.kind not in "SO":
-            raise TypeError(f"values='bytes' takes bytes, not an array of {values.dtype}; give its dtype as `values`")
+        if kind != "json" and values.dtype.kind not in ("SO" if kind == "bytes" else "UO"):
+            raise TypeError(f"values={kind!r} takes {kind}, not an array of {values.dtype}; give its dtype as `values`")
         values = values.tolist()
-    data, lengths = _bytes.batch(values).spelled_out()
-    return BytesColumn(data, offsets_of(lengths))
+    if kind == "str" and set(map(type, values)) <= {str}:
+        batch = _text.batch(values)
+    else:
+        batch = _bytes.batch(values if kind == "bytes" else list(map(encoder(kind), values)))
+    assert batch.offsets is not None
+    return BytesColumn(batch.data, batch.offsets)
 
 
 def _numbers(values: Columns, kind: Any) -> NDArray[Any]:
@@ -177,19 +94,6 @@ def _numbers(values: Columns, kind: Any) -> NDArray[Any]:
         raise TypeError(f"values of {value_dtype(kind)} cannot be made from an Arrow array of {values.of}")
     refuse_nulls(values.nulls())
     return np.empty(0, value_dtype(kind)) if values.dtype is None else values.numbers()
-
-
-def value_dtype(kind: Any) -> np.dtype[Any]:
-    """The dtype that values of a store have; TypeError if they would hold objects, ValueError if it has no width."""
-    dtype = np.dtype(kind)
-    if dtype.hasobject:
-        raise TypeError(f"values of {dtype} hold Python objects; a file holds plain bytes only")
-    if dtype.subdtype is not None:
-        raise TypeError(f"values of {dtype} are arrays: make them a field of a structured dtype")
-    if dtype.itemsize == 0:
-        raise ValueError(f"values of {dtype} have no width: name one, as in S16")
-    little: np.dtype[Any] = dtype.newbyteorder("<")
-    return little
 
 
 def _as_array(values: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -330,7 +234,7 @@ def dtype_from_schema(values: Any, value_width: Any) -> np.dtype[Any] | None:
     agree."""
     if values is None and value_width is None:
         return None
-    if values == "bytes":
+    if is_strings(values):
         if value_width is None or (isinstance(value_width, int) and 0 <= value_width <= MAX_WIDTH):
             return None
         raise FormatError(f"values of {value_width!r} bytes")

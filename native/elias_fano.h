@@ -28,6 +28,14 @@ FN u64 elias_fano_select(const elias_fano *s, u64 i)
     return select_from(s->upper, s->upper_words, at, rank);
 }
 
+/* The word of `upper` from which one number i < count is looked for; any number in a corrupt sequence. */
+FN u64 elias_fano_near(const elias_fano *s, u64 i)
+{
+    u64 at = s->long_samples[i / EF_LONG];
+    u32 near = s->short_samples[i / EF_SHORT];
+    return (near == EF_FAR ? at : at + near) >> 6;
+}
+
 /* Value i, given the position of its one. */
 FN u64 elias_fano_value(const elias_fano *s, u64 i, u64 one)
 {

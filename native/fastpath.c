@@ -10,6 +10,7 @@
  *
  * A look-up keeps the GIL, which costs less than giving it back, and owns its Reader meanwhile: a key may have an __index__ that
  * closes the handle. */
+#define PY_SSIZE_T_CLEAN /* the lengths of y# */
 #include <Python.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -115,15 +116,18 @@ typedef struct {
     const char *values; /* rows of `width` bytes or, if that is negative, what spans point into; NULL: none */
     Py_ssize_t length, width;
     PyObject *array;    /* the values if a numpy dtype says what they are, else NULL */
+    PyObject *unpack;   /* makes a value of where its bytes begin and end if they are compressed, else NULL */
+    PyObject *decode;   /* makes a value of its bytes: str, a callable, or NULL where they are the value */
 } Reader;
 
 static PyObject *reader_new(PyTypeObject *type, PyObject *arguments, PyObject *Py_UNUSED(names))
 {
     unsigned long long reader, values, count;
-    PyObject *owner, *kind_type, *array;
+    PyObject *owner, *kind_type, *array, *unpack = Py_None, *decode = Py_None;
     Py_ssize_t length, width;
     key_kind kind;
-    if (!PyArg_ParseTuple(arguments, "KOKOKnnO:Reader", &reader, &owner, &count, &kind_type, &values, &length, &width, &array) ||
+    if (!PyArg_ParseTuple(arguments, "KOKOKnnO|OO:Reader", &reader, &owner, &count, &kind_type, &values, &length, &width, &array,
+                          &unpack, &decode) ||
         !kind_of(kind_type, &kind))
         return NULL;
     if (values && width > 0 && count > (uint64_t)length / (uint64_t)width) {
@@ -143,6 +147,8 @@ static PyObject *reader_new(PyTypeObject *type, PyObject *arguments, PyObject *P
     self->length = length;
     self->width = width;
     self->array = array == Py_None ? NULL : Py_NewRef(array);
+    self->unpack = unpack == Py_None ? NULL : Py_NewRef(unpack);
+    self->decode = decode == Py_None ? NULL : Py_NewRef(decode);
     return (PyObject *)self;
 }
 
@@ -154,6 +160,8 @@ static int reader_traverse(PyObject *object, visitproc visit, void *arg)
     Py_VISIT(self->owner);
     Py_VISIT(self->kind.type);
     Py_VISIT(self->array);
+    Py_VISIT(self->unpack);
+    Py_VISIT(self->decode);
     return 0;
 }
 
@@ -170,6 +178,8 @@ static void reader_dealloc(PyObject *object)
     Reader *self = (Reader *)object;
     PyObject_GC_UnTrack(object);
     Py_XDECREF(self->array);
+    Py_XDECREF(self->unpack);
+    Py_XDECREF(self->decode);
     Py_XDECREF(self->kind.type);
     Py_XDECREF(self->owner);
     deallocate(object);
@@ -226,6 +236,21 @@ static PyObject *reader_index(PyObject *object, PyObject *key)
     return NULL;
 }
 
+/* The value whose bytes these are. */
+static PyObject *value_of(Reader *self, const char *data, Py_ssize_t length)
+{
+    if (!self->decode)
+        return PyBytes_FromStringAndSize(data, length);
+    if (self->decode != (PyObject *)&PyUnicode_Type)
+        return PyObject_CallFunction(self->decode, "y#", data, length);
+    PyObject *text = PyUnicode_DecodeUTF8(data, length, NULL);
+    if (!text && PyErr_ExceptionMatches(PyExc_UnicodeDecodeError)) {
+        PyErr_Clear();
+        fail(self, STATUS_CORRUPT);
+    }
+    return text;
+}
+
 /* index: one of the set's. */
 static PyObject *value(Reader *self, int64_t index)
 {
@@ -236,13 +261,15 @@ static PyObject *value(Reader *self, int64_t index)
         return NULL;
     }
     if (self->width >= 0)
-        return PyBytes_FromStringAndSize(self->values + index * self->width, self->width);
+        return value_of(self, self->values + index * self->width, self->width);
     value_span span = mphf_span(self->reader, (uint64_t)index);
     if (span.begin < 0 || span.end > self->length) {
         fail(self, STATUS_CORRUPT);
         return NULL;
     }
-    return PyBytes_FromStringAndSize(self->values + span.begin, (Py_ssize_t)(span.end - span.begin));
+    if (self->unpack)
+        return PyObject_CallFunction(self->unpack, "LL", (long long)span.begin, (long long)span.end);
+    return value_of(self, self->values + span.begin, (Py_ssize_t)(span.end - span.begin));
 }
 
 static PyObject *reader_value_list(PyObject *object, PyObject *arguments)

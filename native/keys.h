@@ -5,14 +5,23 @@
 #include "native.h"
 #include "xxh3.h"
 
+static inline const u8 *key_at(const key_batch *keys, u64 i, u64 *length)
+{
+    if (keys->offsets) {
+        *length = keys->offsets[i + 1] - keys->offsets[i];
+        return keys->data + keys->offsets[i];
+    }
+    const u8 *key = keys->data + i * keys->width;
+    *length = keys->width;
+    while (keys->strip && *length && !key[*length - 1])
+        --*length;
+    return key;
+}
+
 static inline hash128 key_hash(const key_batch *keys, u64 i, u64 seed)
 {
-    if (keys->offsets)
-        return xxh3_128(keys->data + keys->offsets[i], keys->offsets[i + 1] - keys->offsets[i], seed);
-    const u8 *key = keys->data + i * keys->width;
-    u64 length = keys->width;
-    while (keys->strip && length && !key[length - 1])
-        length--;
+    u64 length;
+    const u8 *key = key_at(keys, i, &length);
     return xxh3_128(key, length, seed);
 }
 

@@ -52,10 +52,42 @@ mphf_reader *mphf_reader_new(const char *isa, const mphf_parameters *p, uint64_t
     return NULL;
 }
 
+int mphf_reader_ordinals(mphf_reader *r, const uint8_t *ordinals, uint64_t length, uint64_t distinct)
+{
+    u32 bits = distinct > 1 ? 64u - (u32)__builtin_clzll(distinct - 1) : 0;
+    if (!distinct || distinct > r->keys || bits > 57 || length != (r->keys * bits + 7) / 8 + 8)
+        return STATUS_CORRUPT;
+    r->distinct = distinct;
+    r->ordinal_bits = bits;
+    r->ordinals = ordinals;
+    return STATUS_OK;
+}
+
 int mphf_reader_offsets(mphf_reader *r, const uint8_t *offsets, uint64_t length, uint64_t blob_length)
 {
+    u64 count = r->distinct ? r->distinct : r->keys;
     r->blob_length = blob_length;
-    return elias_fano_open(&r->offsets, offsets, length, r->keys + 1, blob_length) ? STATUS_OK : STATUS_CORRUPT;
+    return blob_length <= INT64_MAX && elias_fano_open(&r->offsets, offsets, length, count + 1, blob_length) ? STATUS_OK
+                                                                                                             : STATUS_CORRUPT;
+}
+
+int mphf_reader_blocks(mphf_reader *r, const uint8_t *starts, uint64_t length, uint64_t blocks, uint64_t packed_length)
+{
+    r->packed_length = packed_length;
+    return blocks < UINT64_MAX && elias_fano_open(&r->blocks, starts, length, blocks + 1, packed_length) ? STATUS_OK
+                                                                                                         : STATUS_CORRUPT;
+}
+
+int mphf_reader_keys(mphf_reader *r, const uint8_t *stored, uint64_t stored_length, uint64_t width, const uint8_t *offsets,
+                     uint64_t offsets_length)
+{
+    r->stored = stored;
+    r->stored_length = stored_length;
+    r->stored_width = width;
+    r->stored_vary = offsets != NULL;
+    if (r->stored_vary)
+        return elias_fano_open(&r->key_offsets, offsets, offsets_length, r->keys + 1, stored_length) ? STATUS_OK : STATUS_CORRUPT;
+    return (unsigned __int128)r->keys * width == stored_length ? STATUS_OK : STATUS_CORRUPT;
 }
 
 void mphf_reader_free(mphf_reader *r)
@@ -97,12 +129,47 @@ int mphf_bench_batch(const mphf_reader *r, const uint64_t *hi, const uint64_t *l
     return r->set->bench_batch(r, hi, lo, count, out);
 }
 
-value_span mphf_span(const mphf_reader *r, uint64_t index)
+static value_span span_between(const elias_fano *offsets, u64 index, u64 length)
 {
     u64 begin, end;
-    if (!elias_fano_pair(&r->offsets, index, &begin, &end) || begin > end || end > r->blob_length)
+    if (!elias_fano_pair(offsets, index, &begin, &end) || begin > end || end > length)
         return (value_span){STATUS_CORRUPT, 0};
     return (value_span){(int64_t)begin, (int64_t)end};
+}
+
+value_span mphf_span(const mphf_reader *r, uint64_t index)
+{
+    if (r->distinct) {
+        u64 at = index * r->ordinal_bits;
+        index = load64(r->ordinals + at / 8) >> (at & 7) & ((1ull << r->ordinal_bits) - 1);
+        if (index >= r->distinct)
+            return (value_span){STATUS_CORRUPT, 0};
+    }
+    return span_between(&r->offsets, index, r->blob_length);
+}
+
+value_span mphf_block_span(const mphf_reader *r, uint64_t block)
+{
+    return span_between(&r->blocks, block, r->packed_length);
+}
+
+value_span mphf_key_span(const mphf_reader *r, uint64_t index)
+{
+    if (r->stored_vary)
+        return span_between(&r->key_offsets, index, r->stored_length);
+    return (value_span){(int64_t)(index * r->stored_width), (int64_t)((index + 1) * r->stored_width)};
+}
+
+int mphf_key_span_batch(const mphf_reader *r, uint64_t first, uint64_t count, int64_t *begin, int64_t *end)
+{
+    for (u64 i = 0; i < count; i++) {
+        value_span span = mphf_key_span(r, first + i);
+        if (span.begin < 0)
+            return STATUS_CORRUPT;
+        begin[i] = span.begin;
+        end[i] = span.end;
+    }
+    return STATUS_OK;
 }
 
 int mphf_span_batch(const mphf_reader *r, uint64_t count, const int64_t *indices, int64_t *begin, int64_t *end)

@@ -1,6 +1,6 @@
 /* From a key to its index, once for every instruction set (hardware popcount and bit deposit are worth a factor of three here):
  *
- *     hash -> bucket -> directory -> splitting tree -> index -> fingerprint
+ *     hash -> bucket -> directory -> splitting tree -> index -> fingerprint -> stored key
  *
  * single, or in groups of keys that go through each stage together so that its cache misses overlap. */
 #include "chain_lookup.h"
@@ -48,6 +48,58 @@ static u32 fingerprint_at(const mphf_reader *r, u64 index)
 static bool matches(const mphf_reader *r, u64 index, u64 hi)
 {
     return !r->fingerprint_bits || fingerprint_at(r, index) == (hi & ((1ull << r->fingerprint_bits) - 1));
+}
+
+/* Where the key at an index lies, if keys are stored. NULL: the file contradicts itself. */
+static const u8 *stored_key(const mphf_reader *r, u64 index, u64 *length)
+{
+    u64 begin = index * r->stored_width, end = begin + r->stored_width;
+    if (r->stored_vary && (!elias_fano_pair(&r->key_offsets, index, &begin, &end) || begin > end || end > r->stored_length))
+        return NULL;
+    *length = end - begin;
+    return r->stored + begin;
+}
+
+/* `index`, or ABSENT if another key is stored there. */
+static int64_t confirmed(const mphf_reader *r, int64_t index, const u8 *key, u64 length)
+{
+    u64 own;
+    const u8 *stored = stored_key(r, (u64)index, &own);
+    if (!stored)
+        return STATUS_CORRUPT;
+    return own == length && !memcmp(stored, key, length) ? index : ABSENT;
+}
+
+/* The same for the `size` keys of a group from `begin` on, in stages: samples, offsets, keys. */
+static int confirm_group(const mphf_reader *r, const key_batch *keys, u64 begin, u32 size, int64_t *out)
+{
+    const u8 *stored[GROUP];
+    u64 lengths[GROUP];
+    const elias_fano *offsets = &r->key_offsets;
+    for (u32 i = 0; r->stored_vary && i < size; i++)
+        if (out[i] >= 0) {
+            __builtin_prefetch(&offsets->short_samples[(u64)out[i] / EF_SHORT]);
+            __builtin_prefetch(&offsets->lower[(u64)out[i] * offsets->lower_bits >> 6]);
+        }
+    for (u32 i = 0; r->stored_vary && i < size; i++) {
+        u64 near = out[i] >= 0 ? elias_fano_near(offsets, (u64)out[i]) : NOWHERE;
+        if (near < offsets->upper_words)
+            __builtin_prefetch(offsets->upper + near);
+    }
+    for (u32 i = 0; i < size; i++)
+        if (out[i] >= 0) {
+            if (!(stored[i] = stored_key(r, (u64)out[i], &lengths[i])))
+                return STATUS_CORRUPT;
+            __builtin_prefetch(stored[i]);
+        }
+    for (u32 i = 0; i < size; i++)
+        if (out[i] >= 0) {
+            u64 length;
+            const u8 *key = key_at(keys, begin + i, &length);
+            if (lengths[i] != length || memcmp(stored[i], key, length))
+                out[i] = ABSENT;
+        }
+    return STATUS_OK;
 }
 
 /* The index of some key of the set if this one is absent; STATUS_CORRUPT. keys > 0. *empty: so is its bucket. */
@@ -113,7 +165,11 @@ static int64_t look_up_find(const mphf_reader *r, const u8 *key, u64 length)
     hash128 h = xxh3_128(key, length, r->seed);
     bool empty = false;
     int64_t index = index_of_hash(r, h, &empty);
-    return index < 0 || (!empty && matches(r, (u64)index, h.hi)) ? index : ABSENT;
+    if (index < 0)
+        return index;
+    if (empty || !matches(r, (u64)index, h.hi))
+        return ABSENT;
+    return r->stored ? confirmed(r, index, key, length) : index;
 }
 
 static int look_up_batch(const mphf_reader *r, const key_batch *keys, bool filter, int64_t *out)
@@ -124,6 +180,8 @@ static int look_up_batch(const mphf_reader *r, const key_batch *keys, bool filte
         for (u32 i = 0; i < size; i++)
             h[i] = key_hash(keys, begin + i, r->seed);
         if (index_group(r, h, size, filter, out + begin) != STATUS_OK)
+            return STATUS_CORRUPT;
+        if (filter && r->stored && confirm_group(r, keys, begin, size, out + begin) != STATUS_OK)
             return STATUS_CORRUPT;
     }
     return STATUS_OK;

@@ -150,13 +150,21 @@ mphf_reader *mphf_reader_new(const char *isa, const mphf_parameters *p, uint64_t
                              uint32_t largest, const uint8_t *trees, uint64_t trees_length, const uint8_t *directory,
                              uint64_t directory_length, const uint8_t *fingerprints, uint64_t fingerprints_length,
                              uint32_t fingerprint_bits, int *status);
-/* Offsets of variable values. STATUS_OK or STATUS_CORRUPT. */
+/* The rest a file may have. Every call returns STATUS_OK or STATUS_CORRUPT.
+ * Ordinals: value i is the one of number ordinal i among `distinct` >= 1 that are stored; before the offsets. */
+int mphf_reader_ordinals(mphf_reader *r, const uint8_t *ordinals, uint64_t length, uint64_t distinct);
+/* Offsets of variable values. */
 int mphf_reader_offsets(mphf_reader *r, const uint8_t *offsets, uint64_t length, uint64_t blob_length);
+/* Where the blocks of compressed values begin and the last ends. */
+int mphf_reader_blocks(mphf_reader *r, const uint8_t *starts, uint64_t length, uint64_t blocks, uint64_t packed_length);
+/* The keys themselves: rows of `width` bytes or, with offsets, a blob. From here on mphf_find is never wrong. */
+int mphf_reader_keys(mphf_reader *r, const uint8_t *stored, uint64_t stored_length, uint64_t width, const uint8_t *offsets,
+                     uint64_t offsets_length);
 void mphf_reader_free(mphf_reader *r);
 
 /* Index of a key: that of some key of the set if it is absent; STATUS_CORRUPT. keys > 0. */
 int64_t mphf_index(const mphf_reader *r, const uint8_t *key, uint64_t length);
-/* The same, or ABSENT if its fingerprint shows that it is absent. Works for keys = 0. */
+/* The same, or ABSENT if its fingerprint, or the key that is stored, shows that it is absent. Works for keys = 0. */
 int64_t mphf_find(const mphf_reader *r, const uint8_t *key, uint64_t length);
 int mphf_index_batch(const mphf_reader *r, const key_batch *keys, int64_t *out);
 int mphf_find_batch(const mphf_reader *r, const key_batch *keys, int64_t *out);
@@ -167,6 +175,11 @@ typedef struct {
 value_span mphf_span(const mphf_reader *r, uint64_t index);
 /* The same for a batch; an index below 0 has the empty span at 0. */
 int mphf_span_batch(const mphf_reader *r, uint64_t count, const int64_t *indices, int64_t *begin, int64_t *end);
+/* The same for key `index` < keys, if they are stored, and for the bytes of a compressed block. */
+value_span mphf_key_span(const mphf_reader *r, uint64_t index);
+value_span mphf_block_span(const mphf_reader *r, uint64_t block);
+/* Of `count` keys from `first` on, all below `keys`. */
+int mphf_key_span_batch(const mphf_reader *r, uint64_t first, uint64_t count, int64_t *begin, int64_t *end);
 /* --- for tools/bench.py: look-ups of ready hashes, keys > 0 --- */
 uint64_t mphf_bench_single(const mphf_reader *r, const uint64_t *hi, const uint64_t *lo, uint64_t count, int dependent);
 int mphf_bench_batch(const mphf_reader *r, const uint64_t *hi, const uint64_t *lo, uint64_t count, int64_t *out);

@@ -18,8 +18,15 @@ struct mphf_reader {
     chain_directory lines;
     u64 bit_count;
     u32 root_bits, leaf;
-    elias_fano offsets;
-    u64 blob_length;
+    u64 distinct;        /* values that are stored; 0: all of them, and no ordinals */
+    u32 ordinal_bits;
+    const u8 *ordinals;
+    elias_fano offsets, blocks;
+    u64 blob_length, packed_length;
+    const u8 *stored;    /* the keys; NULL: not kept */
+    u64 stored_length, stored_width;
+    bool stored_vary;    /* in width: they lie between key_offsets */
+    elias_fano key_offsets;
     const u8 *fingerprints;
     mphf_tables *tables;
 };

@@ -100,6 +100,9 @@ VALUES: dict[str, tuple[Any, Callable[[int], Any]]] = {
     "floats": ("<f8", float),
     "strings": ("S3", lambda i: b"%d" % i),
     "records": ([("a", "<u2"), ("b", "S1")], lambda i: (i, b"x")),
+    "text": ("str", lambda i: f"schlüssel {i}" * (i % 3)),
+    "text of one width": ("str", lambda i: f"ü{i:04}"),
+    "JSON": ("json", lambda i: {"number": [i, None]}),
     "none": (None, lambda i: None),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -138,6 +139,46 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.void):
         return value.tobytes()
     return value.item() if isinstance(value, np.generic) else value
+
+
+@pytest.mark.parametrize("options", [{}, {"compression": "zstd"}, {"dedupe": True}, {"keys": "exact"}], ids=str)
+@pytest.mark.parametrize("kind", ["bytes", "str", "json"])
+def test_stored_strings_as_arrow(kind: str, options: dict[str, Any], make: Make) -> None:
+    if "compression" in options:
+        pytest.importorskip("zstandard")
+    values: list[Any] = [f"wert {i % 7} ä" * (i % 50) for i in range(3000)]
+    if kind == "bytes":
+        values = [value.encode() for value in values]
+    elif kind == "json":
+        values = [{"a": value} if i % 3 else None for i, value in enumerate(values)]
+    keys = [f"k{i}" for i in range(3000)]
+    store = make((keys, values), values=kind, **options)
+    expected = values if kind != "json" else [json.dumps(v, ensure_ascii=False, separators=(",", ":")) for v in values]
+    asked = store.get_arrow(pa.array([*keys[::-1], None]))
+    assert asked.to_pylist() == [*expected[::-1], None]
+    assert asked.type == (pa.large_binary() if kind == "bytes" else pa.large_string())
+
+
+def test_text_of_a_damaged_file_is_no_arrow_string(make: Make) -> None:
+    data = bytearray(make({"a": "äää"}, values="str").to_bytes())
+    data[data.rindex("äää".encode())] = 0xFF
+    with pytest.raises(ms.FormatError, match="UTF-8"):
+        ms.open(bytes(data)).get_arrow(["a"])
+
+
+def test_str_values_and_exact_keys_from_arrow(make: Make, tmp_path: Path) -> None:
+    keys, texts = ["a", "ä", ""], ["", "鍵", "x"]
+    for asked in (pa.array(keys), pa.array(keys).dictionary_encode(), pa.array(keys, pa.large_string())):
+        store: Any = make((asked, pa.array(texts)), values="str", keys="exact")
+        assert dict(store) == dict(zip(keys, texts, strict=True))
+    raw: Any = make((pa.array(keys, pa.binary()), pa.array(texts)), values="str", keys="exact")
+    assert set(raw) == {key.encode() for key in keys}
+    assert raw.get_many(pa.array([*keys, "absent"]), None) == [*texts, None]
+    for column, kind in ((pa.array([b"a"] * 3), "str"), (pa.array(texts), "bytes"), (pa.array(texts), "json")):
+        with pytest.raises(TypeError, match="values="):
+            ms.build(tmp_path / "s", (keys, column), values=kind)
+    with pytest.raises(ValueError, match="record 1 is null"):
+        ms.build(tmp_path / "s", (keys, pa.array(["a", None, "b"])), values="str")
 
 
 def test_not_a_time_is_null_and_not_a_number_is_not(make: Make) -> None:

@@ -14,7 +14,7 @@ import reference
 from chains import Shape
 from numpy.typing import NDArray
 
-SAMPLES = 10_000
+SAMPLES = 5000
 Words = NDArray[np.uint32]
 
 

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import mphfstore as ms
-from mphfstore._cli import main
+from mphfstore._cli import commands, main
 
-COMMANDS = ("build", "get", "has", "info", "verify")
+COMMANDS = tuple(commands())
 
 
 @pytest.fixture
@@ -223,9 +223,18 @@ def test_progress_goes_to_a_terminal_only(tmp_path: Path, monkeypatch: pytest.Mo
     assert sys.stderr.getvalue() == ""
 
 
+LAYOUT = "key-column value-column table header delimiter escape "
+STORAGE = (
+    "keys compression dedupe false-positive-rate on-duplicate fingerprint-bits preset method leaf-size bucket-size "
+    "seed threads metadata no-progress quiet "
+)
 OPTIONS = {
-    "build": "format values key-dtype key-column value-column header delimiter on-duplicate fingerprint-bits preset "
-             "method leaf-size bucket-size seed threads metadata quiet",
+    "build": "format values key-dtype " + LAYOUT + STORAGE,
+    "import": "format values key-dtype " + LAYOUT + STORAGE,
+    "merge": "values " + STORAGE,
+    "export": "format no-progress " + LAYOUT,
+    "dump": "format " + LAYOUT,
+    "diff": "json quiet no-progress",
     "get": "json null quiet",
     "has": "json null quiet",
     "info": "json",
@@ -361,3 +370,40 @@ def test_a_target_is_named_and_not_its_temporary(tmp_path: Path, capfd: pytest.C
     (tmp_path / "in").write_text("a\tb\n")
     assert main(["build", "/proc/none", str(tmp_path / "in")]) == 2
     assert lone_error(capfd).startswith("mphfstore: /proc/none: ")
+
+
+def test_text_and_json_values_and_exact_keys(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    store = str(tmp_path / "s")
+    (tmp_path / "in.tsv").write_text('a\t{"x": [1, null]}\nb\tnull\nc\t"text"\n')
+    packing = ["--keys", "exact", "--compression", "zstd", "--dedupe", "--false-positive-rate", "0.01"]
+    assert main(["build", store, str(tmp_path / "in.tsv"), "--values", "json", *packing]) == 0
+    assert dict(ms.open(store)) == {b"a": {"x": [1, None]}, b"b": None, b"c": "text"}
+    info = ms.open(store).info()
+    assert (info["key_storage"], info["compression"], info["fingerprint_bits"]) == ("exact", "zstd", 7)
+    assert main(["get", store, "a", "b", "c"]) == 0
+    assert capfd.readouterr().out == '{"x": [1, null]}\nnull\n"text"\n'
+    assert main(["get", "--json", store, "b", "d"]) == 1
+    assert capfd.readouterr().out == '{"key": "b", "value": null}\n'
+    assert main(["info", store]) == 0
+    assert "exact" in (shown := capfd.readouterr().out) and "compressed by zstd" in shown
+    (tmp_path / "in.jsonl").write_text('["a", {"x": 1}]\n["b", "text"]\n')
+    assert main(["build", store, str(tmp_path / "in.jsonl"), "--values", "json"]) == 0
+    assert ms.open(store).get_many(["a", "b"]) == [{"x": 1}, "text"]
+    (tmp_path / "in.csv").write_text("a,größe\nb,\n")
+    assert main(["build", store, str(tmp_path / "in.csv"), "--values", "str", "--keys", "fingerprint"]) == 0
+    assert ms.open(store).get_many(["a", "b"]) == ["größe", ""]
+    assert main(["get", store, "a"]) == 0 and capfd.readouterr().out == "größe\n"
+
+
+@pytest.mark.parametrize(
+    ("values", "line", "message"),
+    [("str", b"k\t\xff", "is not UTF-8"), ("json", b"k\t{1}", "is not JSON"), ("json", b"k\tNaN", "is not JSON")],
+)
+def test_values_that_are_no_text_and_no_json_name_their_line(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], values: str, line: bytes, message: str
+) -> None:
+    good = b'a\t"x"\n'
+    (tmp_path / "in.tsv").write_bytes(good + line + b"\n")
+    assert main(["build", str(tmp_path / "s"), str(tmp_path / "in.tsv"), "--values", values]) == 2
+    assert "in.tsv:2: value" in (error := capfd.readouterr().err) and message in error
+    assert not (tmp_path / "s").exists()

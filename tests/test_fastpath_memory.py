@@ -64,7 +64,7 @@ def test_references_are_given_back(opened: Callable[[str], Any]) -> None:
         assert [sys.getrefcount(one) for one in watched] == before
 
 
-@pytest.mark.parametrize("values", ["bytes", "bytes of one width", "floats"])
+@pytest.mark.parametrize("values", ["bytes", "bytes of one width", "floats", "text", "JSON"])
 def test_no_memory_is_kept(opened: Callable[[str], Any], values: str) -> None:
     function, store = FAST.MPHF.build(np.arange(100)), opened(values)
     data, texts = store.to_bytes(), FAST._keys.BytesKeys()

@@ -19,6 +19,8 @@ from mphfstore._build import PRESETS, Chain, Preset
 FOLDER = Path(__file__).parent / "golden"
 WORDS = [f"word{i}" for i in range(300)]
 MANY = [f"word{i}" for i in range(5000)]
+TEXTS = {w: f"größe {i}" for i, w in enumerate(WORDS)}
+NESTED = [{"of": [i % 7, None, 0.5, "ä"]} for i in range(300)]
 ROW = np.dtype([("x", "<f4"), ("y", "<u2", (2,))])
 
 
@@ -59,10 +61,18 @@ FILES: dict[str, Callable[[Path], None]] = {
     "v1-chained-bytes": lambda p: store(p, {w: w[4:].encode() for w in WORDS}, preset="few nodes", metadata=["é"]),
     "v1-chained-filter": lambda p: ms.Filter.build(MANY, fingerprint_bits=7, seed=2026, preset="many nodes").save(p),
     "v1-chained-mphf": lambda p: ms.MPHF.build(MANY, seed=2026, preset="wide").save(p),
+    "v1-exact-text": lambda p: store(p, TEXTS, values="str", keys="exact", preset="few nodes"),
+    "v1-exact-integers": lambda p: store(
+        p, (np.arange(300, dtype="<u2"), NESTED), values="json", keys="exact", dedupe=True, preset="few nodes"
+    ),
+    "v1-compressed": lambda p: store(
+        p, {w: w[4:].encode() * 9 for w in MANY}, keys="exact", compression="zstd", preset="few nodes"
+    ),
 }
+OF_A_LIBRARY = {"v1-compressed"}  # another release of Zstandard writes other bytes
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", sorted(set(FILES) - OF_A_LIBRARY))
 def test_what_is_written_today_is_what_was_written_then(name: str, tmp_path: Path) -> None:
     FILES[name](tmp_path / name)
     assert (tmp_path / name).read_bytes() == (FOLDER / f"{name}.mph").read_bytes()
@@ -96,6 +106,9 @@ def test_contents_are_what_they_were() -> None:
     assert texts.get_many(WORDS) == [w[4:].encode() for w in WORDS]
     assert ms.open(FOLDER / "v1-chained-filter.mph").contains_many(MANY).all()
     assert sorted(ms.open(FOLDER / "v1-chained-mphf.mph").index_many(MANY)) == list(range(5000))
+    assert ms.open(FOLDER / "v1-exact-text.mph") == TEXTS
+    assert ms.open(FOLDER / "v1-exact-integers.mph") == dict(enumerate(NESTED))
+    assert ms.open(FOLDER / "v1-compressed.mph") == {w: w[4:].encode() * 9 for w in MANY}
 
 
 if __name__ == "__main__":

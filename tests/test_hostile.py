@@ -34,6 +34,9 @@ NUMBERS = [
     (76, 2),
 ]
 SCHEMA, TREES, DIRECTORY, METADATA, FINGERPRINTS, VALUES, OFFSETS, BLOB = 1, 2, 3, 5, 16, 17, 18, 19
+STORED_KEYS, KEY_OFFSETS, ORDINALS, BLOCKS, DICTIONARY = 20, 21, 22, 23, 24
+FIELDS_OF_SCHEMA = ["key_type", "keys", "key_width", "values", "value_width", "distinct_values", "compression"]
+FIELDS_OF_SCHEMA += ["block_size", "blob_size"]
 
 
 def skewed(keys: int, count: int = 300) -> ms.MPHF:
@@ -60,6 +63,25 @@ KINDS: dict[str, Callable[[Path], None]] = {
         path, (np.arange(300, dtype="u2"), np.zeros(300, "<u4,<f8")), values="<u4,<f8", seed=1, fingerprint_bits=13
     ),
     "keys only": lambda path: ms.build(path, KEYS, values=None, seed=1, preset="fast"),
+    "exact": lambda path: ms.build(
+        path, {k: f"größe {i % 9}" for i, k in enumerate(KEYS)}, values="str", keys="exact", seed=1
+    ),
+    "exact integers": lambda path: ms.build(
+        path, (np.arange(300, dtype="u2"), [[i] * (i % 4) for i in range(300)]), values="json", keys="exact", seed=1
+    ),
+    "exact of one width": lambda path: ms.build(
+        path, [f"{i:06}" for i in range(300)], values=None, keys="exact", seed=1
+    ),
+    "once": lambda path: ms.build(path, {k: b"v" * (i % 7) * 9 for i, k in enumerate(KEYS)}, dedupe=True, seed=1),
+    "compressed": lambda path: ms.build(
+        path,
+        {k: [f"text number {j} of {i}" for j in range(i % 13)] for i, k in enumerate(KEYS)},
+        values="json",
+        compression="zstd",
+        dedupe=True,
+        keys="exact",
+        seed=1,
+    ),
     "large bucket": lambda path: skewed(290).save(path),
     "one key": lambda path: ms.build(path, {"key 0": b"xy"}, seed=1),
     "nothing": lambda path: ms.build(path, {}, seed=1),
@@ -134,10 +156,11 @@ def mutated_schema(content: bytes, draw: random.Random) -> bytes:
         "(2,)<u2",
         "M8[ns]",
     ]
+    odd += ["str", "json", "exact", "fingerprint", "zstd", 1, 6, 64, 1023, 1024, 1 << 20, 1 << 61, 1 << 63]
     odd += [[], {}, [["a", "<u4"]], [["a", "|O"]], [["a", "<u2", [2]]], [["a", "V0"]], [[]], [[1, 2]], "x" * 1000, "\0"]
     try:
         schema = json.loads(content)
-        schema[draw.choice(["key_type", "keys", "values", "value_width"])] = draw.choice(odd)
+        schema[draw.choice(FIELDS_OF_SCHEMA)] = draw.choice(odd)
     except (ValueError, TypeError, RecursionError):  # mutated before
         return draw.choice([b"", b"[]", b"{", b"null", b"\xff", b"[" * 100_000, b"1" * 10_000])
     return json.dumps(schema).encode()
@@ -151,7 +174,7 @@ def ask_everything(data: bytes) -> str:
     except ms.FormatError:
         return "refused"
     count = len(handle)
-    integers = handle.info()["key_type"] != "bytes"
+    integers = handle.info()["key_type"] not in ("bytes", "str")
     keys: list[Any] = list(range(0, 120)) if integers else [*KEYS[:100], *(f"absent {i}" for i in range(20))]
     try:
         handle.verify()
@@ -171,7 +194,13 @@ def ask_everything(data: bytes) -> str:
             assert len(batch) == (indices >= 0).sum()
             for key in keys:
                 value = handle.get(key)
-                assert value is None or type(value) is bytes or isinstance(value, np.generic | np.ndarray), value
+                kinds = bytes | str | int | float | list | dict | np.generic | np.ndarray
+                assert value is None or isinstance(value, kinds), value
+            assert sum(1 for _ in handle.values()) == count
+        if isinstance(handle, ms.Store) and handle.info()["key_storage"] == "exact":
+            own = list(handle.keys())
+            assert len(own) == count
+            assert handle.info()["key_width"] is None or integers == (handle.keys_array().dtype.kind in "iu")
     except ms.FormatError:
         return "contradiction"
     except OverflowError:
@@ -263,7 +292,7 @@ def test_every_section_is_missed(files: dict[str, bytes], kind: str) -> None:
             ms.open(with_section(files[kind], section, None))
 
 
-@pytest.mark.parametrize("section", [0, 6, 15, 20, 1 << 31, (1 << 32) - 1])
+@pytest.mark.parametrize("section", [0, 6, 15, 25, 1 << 31, (1 << 32) - 1])
 def test_unknown_sections_are_refused(files: dict[str, bytes], section: int) -> None:
     with pytest.raises(ms.FormatError, match="unknown section"):
         ms.open(with_section(files["variable"], section, b"12345678"))

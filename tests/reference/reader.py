@@ -14,15 +14,20 @@ from .sections import (
     BLOB,
     BLOCK,
     BLOCK_SUMS,
+    BLOCKS,
+    DICTIONARY,
     DIRECTORY,
     ENTRY,
     FINGERPRINTS,
     HEADER,
+    KEY_OFFSETS,
+    KEYS,
     KINDS,
     MAGIC,
     METADATA,
     METHODS,
     OFFSETS,
+    ORDINALS,
     SCHEMA,
     TREES,
     VALUES,
@@ -103,7 +108,10 @@ class Reader:
         lengths = {
             FINGERPRINTS: ceil_div(self.n * self.fingerprint_bits, 8) + 8,
             VALUES: self.n * (self.schema["value_width"] or 0),
+            ORDINALS: ceil_div(self.n * self.ordinal_bits, 8) + 8,
         }
+        if self.schema.get("key_width") is not None:
+            lengths[KEYS] = self.n * self.schema["key_width"]
         self.runs: dict[int, bytes] = {}
         at = 0
         for kind, section in self.sections.items():
@@ -115,14 +123,78 @@ class Reader:
                 at = end
         require(at == len(self.sections.get(BLOCK_SUMS, b"")), "wrong length of the block sums")
 
+    @property
+    def distinct(self) -> int:
+        """How many values are stored."""
+        distinct = self.schema.get("distinct_values", self.n)
+        require("distinct_values" not in self.schema or 1 <= distinct <= self.n, f"{distinct} distinct values")
+        return distinct
+
+    @property
+    def ordinal_bits(self) -> int:
+        return max(0, self.distinct - 1).bit_length() if "distinct_values" in self.schema else 0
+
+    def _sequence(self, section: int, count: int, last: int) -> EliasFano:
+        sequence = EliasFano(self.sections[section])
+        require(sequence.size == len(self.sections[section]), f"wrong length of section {section}")
+        require(sequence.c == count, f"section {section}: not {count} numbers")
+        require(sequence.last == last, f"section {section}: its last number is not {last}")
+        return sequence
+
+    @cached_property
+    def key_offsets(self) -> EliasFano:
+        return self._sequence(KEY_OFFSETS, self.n + 1, len(self.sections[KEYS]))
+
+    @cached_property
+    def block_starts(self) -> EliasFano:
+        blocks = ceil_div(self.schema["blob_size"], self.schema["block_size"])
+        return self._sequence(BLOCKS, blocks + 1, len(self.sections[BLOB]))
+
+    def key(self, i: int) -> bytes:
+        """The key at an index, if keys are stored (§7)."""
+        require(self.schema["keys"] == "exact", "the file has no keys")
+        if not 0 <= i < self.n:
+            raise IndexError(i)
+        width = self.schema["key_width"]
+        if width is not None:
+            return self.sections[KEYS][i * width : (i + 1) * width]
+        start, end = self.key_offsets[i], self.key_offsets[i + 1]
+        require(start <= end <= self.key_offsets.last, f"wrong offsets of key {i}")
+        return self.sections[KEYS][start:end]
+
+    def ordinal(self, i: int) -> int:
+        """The number of the value at an index (§7)."""
+        if "distinct_values" not in self.schema:
+            return i
+        o = self.ordinal_bits
+        number = int.from_bytes(self.sections[ORDINALS], "little") >> i * o & (1 << o) - 1
+        require(number < self.distinct, f"value {number} of {self.distinct}")
+        return number
+
+    def _block(self, k: int) -> bytes:
+        start, end = self.block_starts[k], self.block_starts[k + 1]
+        dictionary, size = self.sections[DICTIONARY], self.schema["block_size"]
+        import zstandard  # only here: all other files need nothing but xxhash
+
+        options = {"dict_data": zstandard.ZstdCompressionDict(dictionary)} if dictionary else {}
+        frame = self.sections[BLOB][start:end]
+        expected = min(size, self.schema["blob_size"] - k * size)
+        require(zstandard.frame_content_size(frame) == expected, f"block {k} has not {expected} bytes")
+        return zstandard.ZstdDecompressor(**options).decompress(frame)
+
+    def _stretch(self, start: int, end: int) -> bytes:
+        """Bytes of the blob as it was before compression."""
+        if "compression" not in self.schema:
+            return self.sections[BLOB][start:end]
+        size = self.schema["block_size"]
+        first = start // size
+        whole = b"".join(map(self._block, range(first, ceil_div(end, size)))) if end > start else b""
+        return whole[start - first * size : end - first * size]
+
     @cached_property
     def offsets(self) -> EliasFano:
         """The offsets of variable values (§7)."""
-        offsets = EliasFano(self.sections[OFFSETS])
-        require(offsets.size == len(self.sections[OFFSETS]), "wrong length of the offsets")
-        require(offsets.c == self.n + 1, "not n + 1 offsets")
-        require(offsets.last == len(self.sections[BLOB]), "the last offset is not the blob's length")
-        return offsets
+        return self._sequence(OFFSETS, self.distinct + 1, self.schema.get("blob_size", len(self.sections[BLOB])))
 
     def index(self, key: bytes) -> int | None:
         """The key's index, any one for a foreign key; None if its bucket is empty (§2)."""
@@ -131,7 +203,9 @@ class Reader:
     def _present(self, key: bytes) -> int | None:
         hi, lo = hash_key(key, self.seed)
         i = self.function.index(hi, lo)
-        return i if i is not None and self.fingerprint(i) == hi & (1 << self.fingerprint_bits) - 1 else None
+        if i is None or self.fingerprint(i) != hi & (1 << self.fingerprint_bits) - 1:
+            return None
+        return None if self.schema["keys"] == "exact" and self.key(i) != key else i
 
     def contains(self, key: bytes) -> bool:
         """Whether the key is present (§7)."""
@@ -139,11 +213,12 @@ class Reader:
 
     def fingerprint(self, i: int) -> int:
         """The fingerprint at an index, 0 in a file without (§7)."""
-        w = self.fingerprint_bits
+        w: int = self.fingerprint_bits
+        mask = (1 << w) - 1
         if not 0 <= i < self.n:
             raise IndexError(i)
         span = self.sections[FINGERPRINTS][i * w // 8 : (i * w + w + 7) // 8] if w else b""
-        return int.from_bytes(span, "little") >> i * w % 8 & (1 << w) - 1
+        return int.from_bytes(span, "little") >> i * w % 8 & mask
 
     def value(self, i: int) -> bytes:
         """The bytes of the value at an index (§7)."""
@@ -153,9 +228,10 @@ class Reader:
         width = self.schema["value_width"]
         if width is not None:
             return self.sections[VALUES][i * width : (i + 1) * width]
-        start, end = self.offsets[i], self.offsets[i + 1]
-        require(start <= end <= self.offsets.last, f"wrong offsets of value {i}")
-        return self.sections[BLOB][start:end]
+        j = self.ordinal(i)
+        start, end = self.offsets[j], self.offsets[j + 1]
+        require(start <= end <= self.offsets.last, f"wrong offsets of value {j}")
+        return self._stretch(start, end)
 
     def get(self, key: bytes) -> bytes | None:
         """The key's value, None if the key is not present."""
@@ -170,6 +246,13 @@ class Reader:
         if self.fingerprint_bits:
             padding = unpack(self.sections[FINGERPRINTS])[self.n * self.fingerprint_bits :]
             require("1" not in padding, "padding of fingerprints is not zero")
-        if OFFSETS in self.sections:
-            self.offsets.check()
-            require(self.offsets[0] == 0, "the first offset is not 0")
+        sequences = {OFFSETS: "offsets", KEY_OFFSETS: "key_offsets", BLOCKS: "block_starts"}
+        for kind, name in sequences.items():
+            if kind in self.sections:
+                sequence = getattr(self, name)
+                sequence.check()
+                require(sequence[0] == 0, f"section {kind} does not begin with 0")
+        if ORDINALS in self.sections:
+            padding = unpack(self.sections[ORDINALS])[self.n * self.ordinal_bits :]
+            require("1" not in padding, "padding of ordinals is not zero")
+            require({self.ordinal(i) for i in range(self.n)} == set(range(self.distinct)), "a value nobody has")

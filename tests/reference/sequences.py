@@ -39,6 +39,8 @@ class EliasFano:
 
     def __init__(self, data: bytes) -> None:
         require(len(data) >= 16, "Elias–Fano sequence cut off")
+        self.c: int
+        self.last: int
         self.c, self.last = struct.unpack_from("<QQ", data)
         require(self.c > 0, "Elias–Fano sequence without numbers")
         self.low, lengths = elias_fano_layout(self.c, self.last)

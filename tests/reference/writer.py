@@ -25,6 +25,7 @@ from .sections import (
     TREES,
     block_sums,
     check_schema,
+    encode_keys,
     encode_values,
     section_kinds,
     to_json,
@@ -59,7 +60,7 @@ def build(
     seed: int,
     fingerprint_bits: int,
     kind: int,
-    schema: dict,
+    schema: dict[str, Any],
     metadata: Any = None,
 ) -> bytes:
     """The file of `pairs`, without metadata section if `metadata` is None. ValueError on duplicate keys."""
@@ -90,6 +91,7 @@ def build(
         METADATA: to_json(metadata),
         FINGERPRINTS: pack(prints, ceil_div(len(prints), 8) + 8),
         **encode_values([values[key] for *_, key in order], schema),
+        **encode_keys([key for *_, key in order], schema),
     }
     kinds = section_kinds(schema, fingerprint_bits, metadata is not None)
     sections[BLOCK_SUMS] = b"".join(block_sums(sections[k]) for k in kinds if k >= FINGERPRINTS)
