@@ -1,6 +1,7 @@
 """Static key-value stores and filters on minimal perfect hash functions.
 
-`build` writes a store, `open` opens any file of this package: a `Store`, `Filter` or `MPHF`."""
+`build` writes a store, `open` opens any file of this package: a `Store`, `Filter` or `MPHF`. An
+`Overlay` is a store that changes."""
 
 from __future__ import annotations
 
@@ -18,6 +19,8 @@ from ._errors import (
 from ._filter import Filter
 from ._mphf import MPHF
 from ._open import open
+from ._overlay import Overlay
+from ._overlay_snapshot import Snapshot
 from ._store import ExactStore, Store
 
 __all__ = [
@@ -32,6 +35,8 @@ __all__ = [
     "Filter",
     "FormatError",
     "FormatVersionError",
+    "Overlay",
+    "Snapshot",
     "Store",
     "UnavailableError",
     "build",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 from importlib.metadata import version
 
-from . import _cli_build, _cli_convert, _cli_query
+from . import _cli_build, _cli_convert, _cli_overlay, _cli_query
 from ._cli_streams import ERROR, FOUND, INTERRUPTED, Parser, abandon_stdout, flush, message_of, say
 
 
@@ -48,6 +48,6 @@ def _parser() -> Parser:
     )  # fmt: skip
     top.add_argument("--version", action="version", version=f"mphfstore {version('mphfstore')}")
     commands = top.add_subparsers(metavar="COMMAND", required=True)
-    for module in (_cli_build, _cli_query, _cli_convert):
+    for module in (_cli_build, _cli_query, _cli_convert, _cli_overlay):
         module.add_commands(commands)
     return top

@@ -7,6 +7,7 @@ import fcntl
 import glob
 import os
 import secrets
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 
@@ -17,7 +18,10 @@ class Publication:
 
     The temporary is locked while its writer lives, so that the next build for the same target can tell what a
     killed one left
-    behind, and remove it. Raises OSError where the directory is missing, not writable or full."""
+    behind, and remove it. `ready`, if set, is called with the whole file's descriptor before the rename, which an
+    exception prevents. Raises OSError where the directory is missing, not writable or full."""
+
+    ready: Callable[[int], None] | None = None
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(os.path.abspath(os.fsdecode(path)))  # where it was named, wherever the process goes
@@ -78,6 +82,8 @@ class Publication:
                 return
             try:
                 os.fsync(self._fd)
+                if self.ready is not None:
+                    self.ready(self._fd)
                 os.replace(self._temporary, self._path)
             except BaseException:
                 self._discard()

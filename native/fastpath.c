@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "fastpath.h"
 #include "native.cdef.h"
 
 #define FAILED INT64_MIN /* in place of an index: an exception is set */
@@ -606,6 +607,15 @@ static PyTypeObject *add_type(PyObject *module, PyType_Spec *spec, PyTypeObject 
     return (PyTypeObject *)type;
 }
 
+static int add_look_up(PyObject *module)
+{
+    static look_up functions = {value_or};
+    PyObject *capsule = PyCapsule_New(&functions, LOOK_UP_CAPSULE, NULL);
+    int status = capsule ? PyModule_AddObjectRef(module, "_look_up", capsule) : -1;
+    Py_XDECREF(capsule);
+    return status;
+}
+
 static int execute(PyObject *module)
 {
     module_state *state = PyModule_GetState(module);
@@ -616,7 +626,7 @@ static int execute(PyObject *module)
     state->reader = reader;
     handle = add_type(module, &handle_spec, NULL);
     contains = handle ? add_type(module, &contains_spec, handle) : NULL;
-    return contains && add_type(module, &index_spec, handle) && add_type(module, &items_spec, contains) ? 0 : -1;
+    return contains && add_type(module, &index_spec, handle) && add_type(module, &items_spec, contains) ? add_look_up(module) : -1;
 }
 
 static int module_traverse(PyObject *module, visitproc visit, void *arg)
