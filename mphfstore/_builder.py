@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ._arrow import is_arrow
 from ._build import Options, Progress, build_index
 from ._columns import PLAIN, Column, Layout, concatenate, value_dtype
 from ._compress import check_compression
@@ -101,15 +102,18 @@ class Builder:
             self._flush()
 
     def add_many(self, keys: Iterable[Any], values: Iterable[Any] | None = None) -> None:
-        """Records from keys and values of one length: arrays or other iterables."""
+        """Records from keys and values of one length: numpy arrays, arrays of the Arrow C data interface (pyarrow,
+        polars …), or other iterables. Memory of Arrow arrays is used in place: it must not change before the end.
+
+        Raises TypeError for keys or values of another type, ValueError for nulls or if the lengths differ."""
         self._check_collecting()
         self._flush()
         if (values is None) != (self._kind is None):
             raise TypeError("this store has no values" if self._kind is None else "values are missing")
+        keys = listed(keys)
         if self._keys is None:
             self._keys = infer_key_type(keys)
         if self._exact:
-            keys = listed(keys)
             text = all_text(keys)
         # arrays are flattened in place, and theirs may change before the end
         batch = self._keys.batch(keys.copy() if isinstance(keys, np.ndarray) else keys)
@@ -165,8 +169,8 @@ class Builder:
 def build(path: str | os.PathLike[str], items: Any, **options: Any) -> None:
     """Builds a store file and publishes it: it appears whole or not at all.
 
-    items: a mapping; an iterable of (key, value) pairs; or a tuple (keys, values) of two lists or arrays of one
-    length. With
+    items: a mapping; an iterable of (key, value) pairs; or a tuple (keys, values) of two columns of one length –
+    lists, numpy arrays or arrays of the Arrow C data interface (pyarrow, polars …; without nulls). With
     `values=None` just keys: a list, an array or any iterable.
 
     values: "bytes" (also bytearray, memoryview), "str", "json" (what `json` can write, without NaN and infinities), a
@@ -192,7 +196,7 @@ def build(path: str | os.PathLike[str], items: Any, **options: Any) -> None:
     existing target is unchanged."""
     with Builder(path, **options) as builder:
         kind = options.get("values", "bytes")
-        if isinstance(items, tuple) and len(items) == 2 and all(isinstance(part, list | np.ndarray) for part in items):
+        if isinstance(items, tuple) and len(items) == 2 and all(map(_is_column, items)):
             builder.add_many(*items)
         elif kind is None:
             builder.add_many(items.keys() if isinstance(items, Mapping) else items)
@@ -203,6 +207,10 @@ def build(path: str | os.PathLike[str], items: Any, **options: Any) -> None:
                 if not chunk:
                     break
                 builder.add_many(*_columns_of(chunk, first))
+
+
+def _is_column(part: object) -> bool:
+    return isinstance(part, list | np.ndarray) or is_arrow(part)
 
 
 def _columns_of(pairs: list[Any], first: int) -> tuple[list[Any], list[Any]]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ._arrow import Columns
 from ._errors import FormatError, sound
 from ._format import File, Section
 from ._keys import IntegerKeys, KeyBatch, KeyType, offsets_of
@@ -26,8 +27,10 @@ class StoredKeys:
 
 def all_text(keys: Any) -> bool:
     """Whether every key of a batch is given as `str`."""
+    if isinstance(keys, Columns):
+        return keys.kind == "text" or not len(keys)
     if isinstance(keys, np.ndarray) and keys.dtype.kind != "O":
-        return bool(keys.dtype.kind == "U")
+        return keys.dtype.kind in "UT"
     return all(isinstance(key, str) for key in keys)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from ._build import Options, Progress, build_index
 from ._format import Kind
 from ._handle import Membership, fingerprint_bits_for, write
-from ._keys import infer_key_type
+from ._keys import infer_key_type, listed
 from ._publish import Memory
 from ._source import aligned
 
@@ -44,6 +44,7 @@ class Filter(Membership):
             seed=seed, threads=threads, on_duplicate=on_duplicate, progress=progress,
         )  # fmt: skip
         bits = fingerprint_bits_for(fingerprint_bits, false_positive_rate)
+        keys = listed(keys)
         kind = infer_key_type(keys, key_dtype)
         memory = Memory()
         write(

@@ -10,12 +10,13 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ._batch import apart, checked_out, look_up
 from ._build import METHODS, Index
 from ._columns import Placed
 from ._errors import FormatError, StaleError
 from ._exact import StoredKeys
 from ._format import VERSION, File, Header, Kind, Section, Target, Writer, identity, parse, parse_header, to_json
-from ._keys import KeyType, key_type, listed
+from ._keys import KeyType, key_type
 from ._lookup import Contains
 from ._lookup import Handle as Attached
 from ._native import ffi, lib
@@ -235,22 +236,38 @@ class Membership(Handle, Contains):
     """A handle with fingerprints or keys: what `Filter` and `Store` share. `in` is never wrong for a key of the set,
     and for any other at `info()["false_positive_rate"]`, which is 0 where the keys are stored."""
 
-    def contains_many(self, keys: Iterable[Any]) -> NDArray[np.bool_]:
-        """`in` for every key: an array of bool."""
-        return self.index_many(keys) >= 0
+    def contains_many(
+        self, keys: Iterable[Any], *, out: NDArray[np.bool_] | None = None, threads: int | None = None
+    ) -> NDArray[np.bool_]:
+        """`in` for every key of a batch: an array of bool, one per key.
 
-    def index_many(self, keys: Iterable[Any]) -> NDArray[np.int64]:
-        """Index of every key, -1 where it is absent."""
-        return self._find_many(self._current(), listed(keys))
+        `keys`, `out` and `threads` as `index_many` has them."""
+        opened = self._current()
+        parts = opened.keys.parts(keys)
+        found = checked_out(out, parts.count, np.bool_)
 
-    def _find_many(self, opened: Opened, keys: Any) -> NDArray[np.int64]:
-        try:
-            batch = opened.keys.batch(keys)
-            indices = np.empty(len(batch), np.int64)
-            opened.find_batch(batch, indices)
-            return indices
-        except OverflowError:  # integers that the dtype does not have are absent, here as for `in`
-            return np.array([opened.find(key) for key in keys], np.int64)
+        def use(first: int, indices: NDArray[np.int64]) -> None:
+            np.greater_equal(indices, 0, out=found[first : first + len(indices)])
+
+        look_up(opened.find_batch, apart(parts, found), threads, use=use)
+        return found
+
+    def index_many(
+        self, keys: Iterable[Any], *, out: NDArray[np.int64] | None = None, threads: int | None = None
+    ) -> NDArray[np.int64]:
+        """Index of every key of a batch, -1 where it is absent: an array of int64, one per key.
+
+        keys: a one-dimensional numpy array (`S`, `U`, `StringDType`, integers), any array of the Arrow C data
+        interface (pyarrow, polars …; strings, or integers for a store of integers), or any iterable. What cannot be
+        a key of the set – a null, an integer that the dtype does not have – is absent. out: an array for the result,
+        which is returned: contiguous, writeable, of this dtype and length. threads: by default as many as pay.
+
+        Raises TypeError for keys of another type, TypeError or ValueError for an `out` that does not fit."""
+        opened = self._current()
+        parts = opened.keys.parts(keys)
+        indices = checked_out(out, parts.count, np.int64)
+        look_up(opened.find_batch, apart(parts, indices), threads, into=indices)
+        return indices
 
 
 def write(

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ._batch import apart, checked_out, look_up
 from ._build import Options, Progress, build_index
 from ._format import Kind
 from ._handle import Handle, write
-from ._keys import infer_key_type
+from ._keys import Parts, infer_key_type, listed
 from ._lookup import Index
 from ._publish import Memory
 from ._source import aligned
@@ -39,23 +40,32 @@ class MPHF(Handle, Index):
         threads: int | None = None,
         progress: Progress | None = None,
     ) -> MPHF:
-        """From an iterable of bytes and str, a numpy array of dtype `S`, `U` or integers, or with `key_dtype` any
-        iterable of integers.
+        """From an iterable of bytes and str, a numpy array (`S`, `U`, `StringDType`, integers), an array of the Arrow
+        C data interface (strings, integers; no nulls), or with `key_dtype` any iterable of integers.
 
         What is given explicitly overrides the preset. Raises DuplicateKeyError, BuildError, TypeError for a key of
         another type."""
         options = Options.of(preset, method, leaf_size, bucket_size, seed=seed, threads=threads, progress=progress)
+        keys = listed(keys)
         kind = infer_key_type(keys, key_dtype)
         memory = Memory()
         write(memory, build_index(kind.batch(keys), kind, options), Kind.MPHF, kind)
         return cls(aligned(memory.data))
 
-    def index_many(self, keys: Iterable[Any]) -> NDArray[np.int64]:
-        """`index` of every key: an array of int64."""
+    def index_many(
+        self, keys: Iterable[Any], *, out: NDArray[np.int64] | None = None, threads: int | None = None
+    ) -> NDArray[np.int64]:
+        """`index` of every key of a batch: an array of int64, one per key.
+
+        keys: a batch as `build` takes it. out: an array for the result, which is returned: contiguous, writeable, of
+        this dtype and length. threads: by default as many as pay.
+
+        Raises TypeError, OverflowError or ValueError for what can be no key, TypeError or ValueError for an `out`
+        that does not fit, ValueError for a function of no keys."""
         opened = self._current()
-        batch = opened.keys.batch(keys)
-        if len(batch) and not opened.file.header.keys:
+        parts = Parts([opened.keys.batch(keys)])
+        if parts.count and not opened.file.header.keys:
             raise ValueError("a function of no keys has no index to give")
-        indices = np.empty(len(batch), np.int64)
-        opened.index_batch(batch, indices)
+        indices = checked_out(out, parts.count, np.int64)
+        look_up(opened.index_batch, apart(parts, indices), threads, into=indices)
         return indices

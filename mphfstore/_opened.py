@@ -18,7 +18,7 @@ from ._lent import Lent
 from ._lookup import Reader
 from ._native import ffi, lib
 from ._packed import Packed, attach_values, span_of
-from ._remote import Fingerprints, Rows, keys_in, values_in
+from ._remote import Blob, Fingerprints, Rows, keys_in, values_in
 from ._source import Source, Window
 from ._values import values_of
 
@@ -34,8 +34,8 @@ class Opened(Reader):
     keys: KeyType
     reader: Any
     values: Any  # of a numpy dtype: an array, or Rows
+    apart: Rows | Blob | Packed | None  # the values if memory does not have them as they are
     lent: Lent  # views into the file
-    _blocks: Packed | None  # the values if they are compressed
     _section: Any  # of the values
     _width_of: int  # of one; negative: they have offsets
 
@@ -53,7 +53,7 @@ class Opened(Reader):
             None if blocks is None else blocks.value, decode,
         )  # fmt: skip
         self.file, self.keys, self.source, self.reader, self.values = file, keys, source, owner, array
-        self.lent, self._blocks, self._section, self._width_of = Lent(), blocks, section, width
+        self.apart, self.lent, self._section, self._width_of = blocks, Lent(), section, width
         return self
 
     def index_batch(self, batch: KeyBatch, out: Indices) -> None:
@@ -66,14 +66,22 @@ class Opened(Reader):
 
     def value_list_at(self, indices: Indices, absent: object) -> list[Any]:
         """The values at indices; `absent` for those below 0."""
-        if self._blocks is not None:
-            return _listed(self._blocks, indices, absent)
-        return self.value_list(address(ffi.from_buffer("int64_t[]", indices)), len(indices), absent)
+        if self.apart is None:
+            return self.value_list(address(ffi.from_buffer("int64_t[]", indices)), len(indices), absent)
+        out, present = [absent] * len(indices), np.flatnonzero(indices >= 0)
+        for i, value in zip(present.tolist(), self.apart[indices[present]], strict=True):
+            out[i] = value
+        return out
+
+    def take(self, indices: Indices, out: NDArray[Any]) -> None:
+        """The values at indices, if they have a dtype; anything for those below 0."""
+        if len(self.values):
+            np.take(self.values, indices, out=out, mode="clip")  # unlike "raise", straight to `out`
 
     def view(self, index: int) -> memoryview:
-        """The bytes of a value, where they lie; decompressed elsewhere."""
-        if self._blocks is not None:
-            return memoryview(self._blocks.raw(index))
+        """The bytes of a value, where they lie; read or decompressed elsewhere."""
+        if self.apart is not None:
+            return memoryview(self.apart.raw(index))
         width = self._width_of
         begin, end = (index * width, (index + 1) * width) if width >= 0 else span_of(self.reader, index)
         return self.lent.view(self._section[begin:end])
@@ -113,7 +121,6 @@ class Remote(Opened):
 
     _fingerprints: Fingerprints | None
     _stored: Any  # the keys as Rows or Blob, or None
-    _all: Any  # the values as Rows, Blob, Packed or None
 
     def __new__(cls, file: File, keys: KeyType, source: Source) -> Remote:
         header, sections = file.header, file.sections
@@ -122,7 +129,7 @@ class Remote(Opened):
         self: Remote = Reader.__new__(cls, 0, owner, header.keys, keys, 0, 0, -1, values)
         self.file, self.keys, self.source, self.reader = file, keys, source, owner
         self.values = values if isinstance(values, Rows) and values.dtype is not None else None
-        self.lent, self._all, self._stored = Lent(), values, keys_in(file)
+        self.apart, self.lent, self._stored = values, Lent(), keys_in(file)
         self._fingerprints = Fingerprints(sections[Section.FINGERPRINTS], header.keys, bits) if bits else None
         return self
 
@@ -156,14 +163,12 @@ class Remote(Opened):
             own = zip(present.tolist(), self._stored[out[present]], strict=True)
             out[[i for i, key in own if key != batch[i]]] = lib.ABSENT
 
-    def value_list_at(self, indices: Indices, absent: object) -> list[Any]:
-        return _listed(self._all, indices, absent)
-
-    def view(self, index: int) -> memoryview:
-        return memoryview(self._all.raw(index))
+    def take(self, indices: Indices, out: NDArray[Any]) -> None:
+        present = indices >= 0
+        out[present] = self.values[indices[present]]
 
     def array(self) -> NDArray[Any]:
-        whole: NDArray[Any] = self._all.whole()
+        whole: NDArray[Any] = self.values.whole()
         return whole
 
     def _raw_keys(self, begin: int, end: int) -> list[bytes]:
@@ -174,14 +179,6 @@ class Remote(Opened):
 _NOTHING = b""
 # Sections that the native reader gets only if the schema says so.
 _PARTS = (Section.OFFSETS, Section.KEYS, Section.KEY_OFFSETS, Section.ORDINALS, Section.BLOCKS)
-
-
-def _listed(values: Any, indices: Indices, absent: object) -> list[Any]:
-    """Some of a sequence that takes arrays of indices; `absent` for those below 0."""
-    out, present = [absent] * len(indices), np.flatnonzero(indices >= 0)
-    for i, value in zip(present.tolist(), values[indices[present]], strict=True):
-        out[i] = value
-    return out
 
 
 def _native_reader(file: File) -> tuple[Any, dict[Section, Any]]:

@@ -81,16 +81,19 @@ class Packed:
         """A value's bytes."""
         return self._blocks.read(*self._span(index))
 
-    def __getitem__(self, index: Any) -> Any:
-        """Of several values in the order of blocks: each is decoded once."""
-        if not isinstance(index, np.ndarray):
-            return self.value(*self._span(index))
-        starts, ends = self._spans(index)
-        values: list[Any] = [None] * len(index)
+    def raws(self, indices: Indices) -> list[bytes]:
+        """The bytes of several, in the order of blocks: each is decoded once."""
+        starts, ends = self._spans(indices)
+        values = [b""] * len(indices)
         order = np.argsort(starts, kind="stable")
         for position, begin, end in zip(order.tolist(), starts[order].tolist(), ends[order].tolist(), strict=True):
-            values[position] = self.value(begin, end)
+            values[position] = self._blocks.read(begin, end)
         return values
+
+    def __getitem__(self, index: Any) -> Any:
+        if not isinstance(index, np.ndarray):
+            return self.value(*self._span(index))
+        return self.raws(index) if self._decode is None else list(map(self._decode, self.raws(index)))
 
 
 def attach_values(reader: Any, file: File, memory: dict[Section, Any], decode: Any) -> Packed | None:

@@ -216,6 +216,12 @@ class Rows:
         """The bytes of one."""
         return self._section.read(index * self._width, self._width)
 
+    def raws(self, indices: Indices) -> list[bytes]:
+        """The bytes of several."""
+        if not self._width:
+            return [b""] * len(indices)
+        return [row.tobytes() for row in rows_at(self._section, indices * self._width, self._width)]
+
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
             begin, end, _ = index.indices(len(self._section) // self._width)
@@ -226,8 +232,7 @@ class Rows:
             return self.raw(index) if self._decode is None else self._decode(self.raw(index))
         if self.dtype is not None:
             return rows_at(self._section, index * self._width, self._width).reshape(-1).view(self.dtype)
-        rows = rows_at(self._section, index * self._width, self._width) if self._width else [np.empty(0)] * len(index)
-        return [row.tobytes() if self._decode is None else self._decode(row.tobytes()) for row in rows]
+        return self.raws(index) if self._decode is None else list(map(self._decode, self.raws(index)))
 
     def whole(self) -> NDArray[Any]:
         """All values; `dtype` is not None."""
@@ -247,15 +252,19 @@ class Blob:
         begin, end = self._offsets.span(index)
         return self._section.read(begin, end - begin)
 
-    def __getitem__(self, index: Any) -> Any:
-        if not isinstance(index, np.ndarray):
-            return self.raw(index) if self._decode is None else self._decode(self.raw(index))
-        begins, ends = self._offsets.spans(index)
-        values: list[Any] = [b""] * len(index)
+    def raws(self, indices: Indices) -> list[bytes]:
+        """The bytes of several."""
+        begins, ends = self._offsets.spans(indices)
+        values = [b""] * len(indices)
         for pieces, at, run in runs(self._section, begins, ends):
             for i in pieces.tolist():
                 values[i] = run[begins[i] - at : ends[i] - at]
-        return values if self._decode is None else list(map(self._decode, values))
+        return values
+
+    def __getitem__(self, index: Any) -> Any:
+        if not isinstance(index, np.ndarray):
+            return self.raw(index) if self._decode is None else self._decode(self.raw(index))
+        return self.raws(index) if self._decode is None else list(map(self._decode, self.raws(index)))
 
 
 def values_in(file: File) -> Rows | Blob | Packed | None:

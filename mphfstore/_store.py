@@ -10,6 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _views
+from ._arrow import Columns
+from ._arrow_values import arrow_values
+from ._batch import found, gathered
 from ._errors import FormatError
 from ._format import File, Kind, Section
 from ._handle import Membership
@@ -33,26 +36,46 @@ class Store(Membership, Items):
 
     _kind = Kind.STORE
 
-    def get_many(self, keys: Iterable[Any], default: Any = _MISSING) -> Any:
+    def get_many(
+        self,
+        keys: Iterable[Any],
+        default: Any = _MISSING,
+        *,
+        out: NDArray[Any] | None = None,
+        threads: int | None = None,
+    ) -> Any:
         """The values of a batch of keys, in its order: an array of the store's dtype, else a list.
 
-        Absent keys have `default`; without one they raise KeyError, which names the first."""
+        Absent keys have `default`; without one they raise KeyError, which names the first. `keys`, `out` (for values
+        of a dtype; after an exception its contents mean nothing) and `threads` as `index_many` has them."""
         opened, batch = self._current(), listed(keys)
         if opened.file.schema.get("values") is None:
             raise TypeError("this store has no values; use contains_many")
-        indices = self._find_many(opened, batch)
-        absent = indices < 0
-        if default is _MISSING and absent.any():
-            raise KeyError(batch[int(np.argmax(absent))])
-        values = opened.values
-        if values is not None:
-            if not absent.any():
-                return values[indices]
-            out = np.empty(len(batch), values.dtype)
-            out[~absent] = values[indices[~absent]]
-            out[absent] = flatten_one(default, values.dtype)  # TypeError and the like if it does not fit
-            return out
-        return opened.value_list_at(indices, default)
+        parts = opened.keys.parts(batch)
+        if opened.values is not None:
+            fill = None if default is _MISSING else partial(flatten_one, default, opened.values.dtype)
+            values, absent = gathered(opened, parts, fill, out, threads)
+        elif out is not None:
+            raise TypeError("out is for values of a numpy dtype, which this store's are not")
+        else:
+            indices = found(opened, parts, threads)
+            absent = None if default is not _MISSING or np.all(indices >= 0) else int(np.argmax(indices < 0))
+        if absent is not None:
+            raise KeyError(batch.element(absent) if isinstance(batch, Columns) else batch[absent])
+        return values if opened.values is not None else opened.value_list_at(indices, default)
+
+    def get_arrow(self, keys: Iterable[Any], *, threads: int | None = None) -> Any:
+        """The values of a batch of keys as a `pyarrow.Array` in its order, null where a key is absent.
+
+        `bytes` make a `large_binary` array, `str` and the text of JSON a `large_string` array, values of a numpy dtype
+        one of the type that is the same in Arrow: a `struct` for records, `large_binary` for `S`, `large_string` for
+        `U`. `keys` and `threads` as `index_many` has them.
+
+        Raises UnavailableError without pyarrow, TypeError for a dtype that Arrow does not have."""
+        opened = self._current()
+        if opened.file.schema.get("values") is None:
+            raise TypeError("this store has no values; use contains_many")
+        return arrow_values(opened, found(opened, opened.keys.parts(keys), threads), threads)
 
     def get_view(self, key: Any) -> memoryview:
         """The value's bytes where they lie in the file, without a copy (as they were read in mode "pread", decompressed

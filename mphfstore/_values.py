@@ -10,26 +10,35 @@ import numpy as np
 from numpy.lib.format import descr_to_dtype
 from numpy.typing import NDArray
 
+from ._arrow import Columns, columns
 from ._columns import ArrayColumn, BytesColumn, Column, NoColumn, value_dtype
 from ._encoded import encoder, is_strings
 from ._errors import FormatError
 from ._format import File, Kind, Section
-from ._keys import BytesKeys
+from ._keys import BytesKeys, offsets_of, refuse_nulls
 from ._strings import MAX_WIDTH
 
 
 class _Bytes(BytesKeys):
     """Values that are byte strings are flattened the way keys are, but `str` is none."""
 
-    text = False
+    text, arrow_kinds = False, ("bytes", "nothing")
+    _expected = "values='bytes' takes bytes"
 
     def one(self, key: object) -> bytes:
         if not isinstance(key, bytes | bytearray | memoryview):
-            raise TypeError(f"values='bytes' takes bytes, not {type(key).__name__}")
+            raise TypeError(f"{self._expected}, not {type(key).__name__}")
         return super().one(key)
 
 
-_bytes, _text = _Bytes(), BytesKeys()
+class _Texts(BytesKeys):
+    """Values that are `str`: of Arrow arrays, those of strings."""
+
+    arrow_kinds = ("text", "nothing")
+    _expected = "values='str' takes str"
+
+
+_bytes, _text = _Bytes(), _Texts()
 
 
 def column(values: Any, kind: Any, count: int) -> Column:
@@ -39,8 +48,12 @@ def column(values: Any, kind: Any, count: int) -> Column:
     that does not fit."""
     if kind is None:
         return NoColumn(count)
+    arrow = columns(values)
+    values = values if arrow is None else arrow
     if is_strings(kind):
         return _strings_column(values, kind)
+    if isinstance(values, Columns):
+        values = _numbers(values, kind)
     return ArrayColumn(_as_array(values, value_dtype(kind)))
 
 
@@ -56,6 +69,12 @@ def flatten_one(value: Any, kind: Any) -> Any:
 def _strings_column(values: Any, kind: str) -> BytesColumn:
     if isinstance(values, str | bytes | bytearray | memoryview | dict):
         raise TypeError("values are one per record, not a single one")
+    if isinstance(values, Columns):
+        if kind == "json":
+            raise TypeError("values='json' takes Python objects, not an Arrow array")
+        arrow: Any = values
+        data, lengths = (_bytes if kind == "bytes" else _text).batch(arrow).spelled_out()
+        return BytesColumn(data, offsets_of(lengths))
     values = values if isinstance(values, np.ndarray | list) else list(values)
     if isinstance(values, np.ndarray):
         if kind != "json" and values.dtype.kind not in ("SO" if kind == "bytes" else "UO"):
@@ -67,6 +86,14 @@ def _strings_column(values: Any, kind: str) -> BytesColumn:
         batch = _bytes.batch(values if kind == "bytes" else list(map(encoder(kind), values)))
     assert batch.offsets is not None
     return BytesColumn(batch.data, batch.offsets)
+
+
+def _numbers(values: Columns, kind: Any) -> NDArray[Any]:
+    """Of an Arrow array. ValueError for a null."""
+    if values.dtype is None and len(values):
+        raise TypeError(f"values of {value_dtype(kind)} cannot be made from an Arrow array of {values.of}")
+    refuse_nulls(values.nulls())
+    return np.empty(0, value_dtype(kind)) if values.dtype is None else values.numbers()
 
 
 def _as_array(values: Any, dtype: np.dtype[Any]) -> NDArray[Any]:

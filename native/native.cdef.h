@@ -93,6 +93,26 @@ void mphf_pack(const uint64_t *words, uint64_t count, uint32_t width, uint8_t *o
 void mphf_gather(const uint8_t *rows, const uint64_t *offsets, uint64_t width, const uint64_t *ids, uint64_t count,
                  uint8_t *out);
 
+/* --- arrays of other libraries --- */
+/* UTF-8 of `count` strings of `width` code points each, less their trailing NULs: string i is out[offsets[i] ... offsets[i + 1]).
+ * `out` has room for 4 * width * count bytes. The first string that UTF-8 does not have, or `count`. */
+uint64_t mphf_utf8(const uint32_t *codes, uint64_t width, uint64_t count, uint64_t *offsets, uint8_t *out);
+
+/* A string of an Arrow array of views: up to 12 bytes lie inside. */
+typedef struct {
+    int32_t length;
+    union {
+        uint8_t inside[12];
+        struct {
+            uint8_t prefix[4];
+            int32_t buffer, offset;
+        } outside;
+    } is;
+} arrow_view;
+/* The strings behind one another; string i has offsets[i + 1] - offsets[i] bytes, which is its length or 0. */
+void mphf_join_views(const arrow_view *views, const uint8_t *const *buffers, const uint64_t *offsets, uint64_t count,
+                     uint8_t *out);
+
 /* --- Elias-Fano and directory --- */
 uint64_t elias_fano_words(uint64_t count, uint64_t last);
 void elias_fano_build(const uint64_t *values, uint64_t count, uint64_t *words);

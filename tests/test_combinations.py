@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -48,11 +49,18 @@ def forms(keys: list[Any]) -> dict[str, Any]:
         import pyarrow
     except ImportError:
         return found
-    return found | {"arrow": pyarrow.array(keys)} if hasattr(ms.Store, "get_arrow") else found
+    return found | {"arrow": pyarrow.array(keys)}
 
 
 def plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
+
+
+def plain_arrow(value: Any, store: Any) -> Any:
+    """A value of `get_arrow` as a list of records has it."""
+    if store.info()["values"] == "json":
+        return value if value is None else json.loads(value)
+    return tuple(value.values()) if isinstance(value, dict) else value
 
 
 def check(store: Any, records: dict[Any, Any], absent: list[Any], exact: bool) -> None:
@@ -75,6 +83,14 @@ def check(store: Any, records: dict[Any, Any], absent: list[Any], exact: bool) -
         assert [plain(value) for value in found] == [records.get(key, default) for key in order], form
         with pytest.raises(KeyError):
             store.get_many(batch)
+        expected = [records.get(key) for key in order]
+        if form == "arrow":
+            arrow = store.get_arrow(batch, threads=2)
+            assert len(arrow) == len(order) and [plain_arrow(value, store) for value in arrow.to_pylist()] == expected
+    if store.info()["value_width"] and not isinstance(default, bytes | str):
+        out = np.empty(len(order), store.values_array().dtype)
+        assert store.get_many(order, default, out=out, threads=2) is out
+        assert out.tolist() == [records.get(key, default) for key in order]
     if isinstance(default, bytes):
         assert all(store.get_view(key) == records[key] for key in keys[::20])
     if exact:
@@ -161,3 +177,28 @@ def test_arrays_of_keys_are_counted(mode: str, tmp_path: Path) -> None:
         store.close()
     del keys
     store.close()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("keys", ["fingerprint", "exact"])
+def test_long_batches_on_threads(keys: str, mode: str, tmp_path: Path) -> None:
+    count = 150_000
+    stored = np.char.mod("k%d", np.arange(count))
+    ms.build(tmp_path / "s", (stored, np.arange(count)), keys=keys, values="i8", preset="quick", fingerprint_bits=24)
+    store = ms.open(tmp_path / "s", mode=mode)
+    asked = np.concatenate([stored[::-1], ["absent"]])
+    expected = [*range(count - 1, -1, -1), -5]
+    for threads in 1, 3:
+        assert store.get_many(asked, -5, threads=threads).tolist() == expected
+        assert store.index_many(asked, threads=threads)[-1] == -1
+        assert store.contains_many(asked, threads=threads).tolist() == [True] * count + [False]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_nulls_are_absent(mode: str, tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    for keys, dtype in [(["a", "b"], None), ([0, 1], "i4")]:
+        ms.build(tmp_path / "s", zip(keys, [b"1", b"2"], strict=True), keys="exact", key_dtype=dtype)
+        store = ms.open(tmp_path / "s", mode=mode)
+        assert store.contains_many(pyarrow.array([None, keys[1], None, keys[0]])).tolist() == [False, True, False, True]
+        assert store.get_arrow(pyarrow.array([None, keys[1]])).to_pylist() == [None, b"2"]
