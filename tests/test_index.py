@@ -12,8 +12,12 @@ import reference
 
 from mphfstore import MPHF, Filter
 from mphfstore._build import Options, build_hashed
+from mphfstore._format import Kind
+from mphfstore._handle import write
 from mphfstore._keys import IntegerKeys
 from mphfstore._native import ffi, lib
+from mphfstore._publish import Memory
+from mphfstore._source import aligned
 
 SETS = [name for name in ("baseline", "avx2", "avx512", "neon") if lib.mphf_isa_available(name.encode())]
 METHODS = ("brute", "rotation")
@@ -207,6 +211,23 @@ def test_elias_fano_equals_the_reference(count: int, spread: int) -> None:
     words = np.empty(lib.elias_fano_words(count, values[-1]), np.uint64)
     lib.elias_fano_build(ffi.from_buffer("uint64_t[]", array), count, ffi.from_buffer("uint64_t[]", words))
     assert words.tobytes() == reference.elias_fano_encode(values)
+
+
+@pytest.mark.parametrize("method", ALL_METHODS)
+def test_hash_words_of_zeros_and_of_ones_are_words_like_others(method: str, isa: str) -> None:
+    draw = np.random.default_rng(5)
+    hi, lo = (draw.integers(0, 1 << 64, 500, np.uint64) for _ in range(2))
+    ones = np.uint64((1 << 64) - 1)
+    hi[:4], lo[:4] = [0, 0, ones, ones], [0, ones, 0, ones]
+    memory = Memory()
+    options = Options.of(method=method, leaf_size=8, bucket_size=40)
+    write(memory, build_hashed(hi, lo, 0, options), Kind.MPHF, IntegerKeys("<u8"))
+    function = MPHF(aligned(memory.data))
+    found = np.empty(500, np.int64)
+    words = ffi.from_buffer("uint64_t[]", hi), ffi.from_buffer("uint64_t[]", lo), 500
+    assert lib.mphf_bench_batch(function._current().reader, *words, ffi.from_buffer("int64_t[]", found)) == 0
+    assert np.array_equal(np.sort(found), np.arange(500))
+    assert lib.mphf_bench_single(function._current().reader, *words, 0) == found.sum()
 
 
 def test_an_instruction_set_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
