@@ -311,7 +311,7 @@ def _join(partitions: list[Any], buckets: int, per_partition: int, tables: Any) 
     at = 0
     for number, partition in enumerate(partitions if buckets else []):
         first, end = number * per_partition, (number + 1) * per_partition
-        lib.mphf_append_bits(_words(trees[1:]), at, partition.bits, partition.bit_count)
+        lib.mphf_copy_bits(_words(trees[1:]), at, partition.bits, 0, partition.bit_count)
         starts[first:end] = np.frombuffer(ffi.buffer(partition.starts, 8 * per_partition), np.uint64)
         starts[first:end] += np.uint64(at)
         at += partition.bit_count

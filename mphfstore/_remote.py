@@ -17,6 +17,7 @@ from ._encoded import decode_text, decoder
 from ._errors import contradiction
 from ._exact import miscounted, width_of_keys
 from ._format import File, Section
+from ._native import lib
 from ._packed import Packed, variable
 from ._source import Window
 from ._values import dtype_from_schema
@@ -25,8 +26,7 @@ GAP = 1 << 14  # bytes between two pieces that are rather read than skipped
 LONGEST = 1 << 20  # bytes of pieces that are read at once
 AHEAD = 64  # reads that the system hears of beforehand
 
-# FORMAT.md §5
-LONG, SHORT, FAR = 8192, 256, 0xFFFF
+LONG, SHORT, FAR = lib.ELIAS_FANO_LONG, lib.ELIAS_FANO_SHORT, lib.ELIAS_FANO_FAR
 
 Indices = NDArray[np.int64]
 

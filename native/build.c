@@ -156,13 +156,20 @@ bool builder_note_salt(builder *b, u64 salt)
     return true;
 }
 
-void mphf_append_bits(uint64_t *to, uint64_t at, const uint64_t *from, uint64_t count)
+void mphf_copy_bits(uint64_t *target, uint64_t to, const uint64_t *source, uint64_t from, uint64_t count)
 {
-    u64 *w = to + (at >> 6);
-    u32 shift = (u32)at & 63;
-    for (u64 i = 0; i < (count + 63) / 64; i++) {
-        w[i] |= from[i] << shift;
-        w[i + 1] |= from[i] >> 1 >> (63 - shift);
+    while (count) {
+        u64 step = 64 - (to & 63);
+        step = step < count ? step : count;
+        u64 value = source[from >> 6] >> (from & 63);
+        if ((from & 63) + step > 64)
+            value |= source[(from >> 6) + 1] << (64 - (from & 63));
+        if (step < 64)
+            value &= (1ull << step) - 1;
+        target[to >> 6] |= value << (to & 63);
+        to += step;
+        from += step;
+        count -= step;
     }
 }
 

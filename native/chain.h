@@ -31,6 +31,8 @@ typedef struct {
 #define FIELD_SHIFT(f) ((f) & 31)
 #define FIELD_WIDTH(f) ((f) >> 5 & 15)
 #define FIELD_TURN(f) ((f) >> 9 & 7)
+#define FIELD_SEED(f, number) ((number) >> FIELD_SHIFT(f) & ((1u << FIELD_WIDTH(f)) - 1)) /* of a number */
+#define FIELD_TURNED(f, number, width) ((number) >> ((width) - FIELD_TURN(f)) & ((1u << FIELD_TURN(f)) - 1)) /* of `width` bits */
 #define FIELD_AT(kind, width, class) ((((kind) & 15) * (CHAIN_WIDEST + 1) + (width)) * 4 + (class))
 
 /* Every table is readable for two bytes beyond its end: gathers take four at a time. */
@@ -91,9 +93,8 @@ FN chain_answer chain_ask(const chains *t, const chain_walk *k, u32 root)
     u32 number = (u32)(window >> 32) & ((1u << width) - 1);
     u64 fields = load64((GLOBAL const u8 *)(t->fields + FIELD_AT(v->kind, width, 0))); /* of all classes: before the key's is known */
     u32 word = chain_word(k->lo, root ? root : salt);
-    u32 field = (u32)(fields >> 16 * chain_class(word, v->kind >> 4)), turn = FIELD_TURN(field);
-    u32 seed = number >> FIELD_SHIFT(field) & ((1u << FIELD_WIDTH(field)) - 1);
-    chain_answer answer = {(word >> 16) * t->multiplier[seed] & 0xFFFF, number >> (width - turn) & ((1u << turn) - 1)};
+    u32 field = (u32)(fields >> 16 * chain_class(word, v->kind >> 4));
+    chain_answer answer = {(word >> 16) * t->multiplier[FIELD_SEED(field, number)] & 0xFFFF, FIELD_TURNED(field, number, width)};
     return answer;
 }
 

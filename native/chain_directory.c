@@ -76,30 +76,12 @@ uint64_t mphf_chain_start(const chain_line *line, uint64_t keys_before, uint64_t
     return (line->slope * keys_before + (u64)line->offset * bucket) >> 16;
 }
 
-/* Copies `count` bits from bit `from` to bit `to`, where zeros are. */
-static void copy_bits(u64 *target, u64 to, const u64 *source, u64 from, u64 count)
-{
-    while (count) {
-        u64 step = 64 - (to & 63);
-        step = step < count ? step : count;
-        u64 value = source[from >> 6] >> (from & 63);
-        if ((from & 63) + step > 64)
-            value |= source[(from >> 6) + 1] << (64 - (from & 63));
-        if (step < 64)
-            value &= (1ull << step) - 1;
-        target[to >> 6] |= value << (to & 63);
-        to += step;
-        from += step;
-        count -= step;
-    }
-}
-
 void mphf_chain_lay_out(const chain_line *line, const mphf_partition *p, uint64_t first, uint64_t buckets,
                         uint64_t keys_before, uint64_t *words)
 {
     for (u64 i = 0; i < buckets; i++) {
         u64 end = i + 1 < buckets ? p->starts[i + 1] : p->bit_count;
-        copy_bits(words, mphf_chain_start(line, keys_before, first + i), p->bits, p->starts[i], end - p->starts[i]);
+        mphf_copy_bits(words, mphf_chain_start(line, keys_before, first + i), p->bits, p->starts[i], end - p->starts[i]);
         keys_before += p->sizes[i];
     }
 }

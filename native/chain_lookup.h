@@ -14,7 +14,7 @@ typedef struct {
     u32 size; /* of the bucket */
 } chain_place;
 
-/* Everything that comes from the file is checked here; after that, `chain_step` stays within the bits of the bucket. */
+/* Everything that comes from the file is checked here; after that, `chain_locate` stays within the bits of the bucket. */
 static inline bool chain_find(const mphf_reader *r, u64 bucket, u64 lo, chain_place *p)
 {
     const chain_directory *d = &r->lines;
@@ -53,13 +53,6 @@ static inline u32 chain_side_salt(const mphf_reader *r, const chain_place *p)
     return __builtin_expect(field == all, 0) ? (u32)chain_directory_salt(&r->lines, p->bucket) : 0;
 }
 
-/* An empty bucket's keys are all absent; any index below `keys` will do for them. */
-static inline u64 chain_index(const mphf_reader *r, u64 first, u32 before)
-{
-    u64 index = first + before;
-    return index < r->keys ? index : r->keys - 1; /* beyond: an empty bucket behind the last key */
-}
-
 /* Keys of the bucket before the key. */
 static inline u32 chain_before(const mphf_reader *r, const chain_place *p)
 {
@@ -89,7 +82,7 @@ static bool chain_group_plain(const mphf_reader *r, const hash128 *h, u32 size, 
         *empty |= (u64)!places[i].size << i;
     }
     for (u32 i = 0; i < size; i++)
-        out[i] = (int64_t)chain_index(r, places[i].first, chain_before(r, &places[i]));
+        out[i] = (int64_t)index_behind(r, places[i].first, chain_before(r, &places[i]));
     return true;
 }
 
@@ -195,7 +188,7 @@ static bool chain_group_lanes(const mphf_reader *r, const hash128 *h, u32 size, 
     for (u32 i = 0; i < size; i += LANES)
         chain_leaf_lanes(r, &k, i);
     for (u32 i = 0; i < size; i++)
-        out[i] = (int64_t)chain_index(r, k.first[i], k.before[i]);
+        out[i] = (int64_t)index_behind(r, k.first[i], k.before[i]);
     return true;
 }
 

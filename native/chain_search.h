@@ -14,7 +14,7 @@
  *    parts or eight cost the same. Of two parts, the sum is the count itself.
  * 4. With two classes the keys need not be sorted by class: the second sum is masked.
  *
- * Shim: HALVES of a vector... see isa/avx2.c. */
+ * Shim: vectors of SHORTS lanes of 16 bits, see isa/avx2.c. */
 #include "builder.h"
 #include "chain_scratch.h"
 
@@ -76,7 +76,7 @@ static inline void report(chain_node *n, u32 number, u32 from)
     n->solutions[i] = number;
 }
 
-static void __attribute__((noinline)) words_of(const u64 *keys, u32 m, u32 salt, u16 *bits, u16 *rest)
+static void words_of(const u64 *keys, u32 m, u32 salt, u16 *bits, u16 *rest)
 {
     for (u32 i = 0; i < m; i++) {
         u32 word = chain_word(keys[i], salt);
@@ -221,7 +221,7 @@ static void parts_of(const chain_search *s, u32 number, u16 *parts)
     u16 m[4];
     for (u32 class = 0; class < 4; class++) {
         u32 field = field_of(s, class >> (2 - classes_log2));
-        m[class] = s->tables->multiplier[number >> FIELD_SHIFT(field) & ((1u << FIELD_WIDTH(field)) - 1)];
+        m[class] = s->tables->multiplier[FIELD_SEED(field, number)];
     }
     signed_short_vec limit = (signed_short_vec)short_broadcast(s->link->limit ^ 0x8000);
     short_vec scale = short_broadcast(s->link->scale);

@@ -4,6 +4,9 @@
 #include "directory.h"
 #include "native.h"
 
+_Static_assert(EF_LONG == ELIAS_FANO_LONG && EF_SHORT == ELIAS_FANO_SHORT && EF_FAR == ELIAS_FANO_FAR,
+               "what Python reads by is what C writes by");
+
 /* Sizes of the parts in words, in the order of the file. count >= 1. */
 typedef struct {
     u32 lower_bits;

@@ -56,4 +56,10 @@ FN u32 elias_fano_pair(const elias_fano *s, u64 i, u64 *value, u64 *next)
     return 1;
 }
 
+/* The same as the begin and end of a piece of `length` bytes in all; 0, too, if they are none. */
+FN u32 elias_fano_span(const elias_fano *s, u64 i, u64 length, u64 *begin, u64 *end)
+{
+    return elias_fano_pair(s, i, begin, end) && *begin <= *end && *end <= length;
+}
+
 #endif

@@ -132,7 +132,7 @@ int mphf_bench_batch(const mphf_reader *r, const uint64_t *hi, const uint64_t *l
 static value_span span_between(const elias_fano *offsets, u64 index, u64 length)
 {
     u64 begin, end;
-    if (!elias_fano_pair(offsets, index, &begin, &end) || begin > end || end > length)
+    if (!elias_fano_span(offsets, index, length, &begin, &end))
         return (value_span){STATUS_CORRUPT, 0};
     return (value_span){(int64_t)begin, (int64_t)end};
 }

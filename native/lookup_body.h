@@ -8,7 +8,6 @@
 #include "methods/rotation.h"
 #include "reader.h"
 
-
 typedef struct {
     u64 first, start; /* keys before the bucket; its first bit */
     u32 size;
@@ -27,14 +26,12 @@ static bool find_bucket(const mphf_reader *r, u64 bucket, bucket_place *p)
     return true;
 }
 
-/* An empty bucket's keys are all absent; any index below `keys` will do for them. */
 static u64 index_in(const mphf_reader *r, const bucket_place *p, u64 lo)
 {
-    if (p->size == 0)
-        return p->first < r->keys ? p->first : r->keys - 1;
-    u32 place = r->method == METHOD_ROTATION ? rotation_locate(&r->trees, lo, p->size, p->start)
-                                             : brute_locate(&r->trees, lo, p->size, p->start);
-    return p->first + place;
+    u32 before = p->size == 0                    ? 0
+                 : r->method == METHOD_ROTATION ? rotation_locate(&r->trees, lo, p->size, p->start)
+                                                : brute_locate(&r->trees, lo, p->size, p->start);
+    return index_behind(r, p->first, before);
 }
 
 static u32 fingerprint_at(const mphf_reader *r, u64 index)
@@ -54,7 +51,7 @@ static bool matches(const mphf_reader *r, u64 index, u64 hi)
 static const u8 *stored_key(const mphf_reader *r, u64 index, u64 *length)
 {
     u64 begin = index * r->stored_width, end = begin + r->stored_width;
-    if (r->stored_vary && (!elias_fano_pair(&r->key_offsets, index, &begin, &end) || begin > end || end > r->stored_length))
+    if (r->stored_vary && !elias_fano_span(&r->key_offsets, index, r->stored_length, &begin, &end))
         return NULL;
     *length = end - begin;
     return r->stored + begin;
@@ -111,7 +108,7 @@ static inline int64_t index_of_hash(const mphf_reader *r, hash128 h, bool *empty
         if (!chain_find(r, bucket, h.lo, &p))
             return STATUS_CORRUPT;
         *empty = !p.size;
-        return (int64_t)chain_index(r, p.first, chain_before(r, &p));
+        return (int64_t)index_behind(r, p.first, chain_before(r, &p));
     }
     bucket_place p;
     if (!find_bucket(r, bucket, &p))

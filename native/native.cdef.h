@@ -84,8 +84,8 @@ mphf_partition *mphf_build_partition(const mphf_tables *t, const char *isa, uint
                                      const volatile int *cancel);
 void mphf_partition_free(mphf_partition *p);
 
-/* Copies `count` bits from bit 0 of `from` to bit `at` of `to`, whose bits from there on are zero and which reaches a word beyond. */
-void mphf_append_bits(uint64_t *to, uint64_t at, const uint64_t *from, uint64_t count);
+/* Copies `count` bits from bit `from` to bit `to`, where zeros are. */
+void mphf_copy_bits(uint64_t *target, uint64_t to, const uint64_t *source, uint64_t from, uint64_t count);
 
 /* Packs the low `width` bits of each word one after the other from bit 0 of zeroed memory with 8 bytes to spare. */
 void mphf_pack(const uint64_t *words, uint64_t count, uint32_t width, uint8_t *out);
@@ -114,6 +114,11 @@ void mphf_join_views(const arrow_view *views, const uint8_t *const *buffers, con
                      uint8_t *out);
 
 /* --- Elias-Fano and directory --- */
+enum {
+    ELIAS_FANO_LONG = 8192,  /* ones per long sample */
+    ELIAS_FANO_SHORT = 256,  /* ones per short sample */
+    ELIAS_FANO_FAR = 65535   /* a short sample that says: count from the long one */
+};
 uint64_t elias_fano_words(uint64_t count, uint64_t last);
 void elias_fano_build(const uint64_t *values, uint64_t count, uint64_t *words);
 /* keys[i] and starts[i]: keys and bits before bucket i; the totals as elements `buckets`. */

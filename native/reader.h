@@ -31,4 +31,12 @@ struct mphf_reader {
     mphf_tables *tables;
 };
 
+/* Index of a key: keys of the buckets before its own, and of its bucket before it. An empty bucket's keys are all absent; any index
+ * below `keys` will do for them. */
+static inline u64 index_behind(const mphf_reader *r, u64 first, u32 before)
+{
+    u64 index = first + before;
+    return index < r->keys ? index : r->keys - 1; /* beyond: an empty bucket behind the last key */
+}
+
 #endif

@@ -1,7 +1,6 @@
 /* x86-64 with AVX2 and BMI2: eight lanes. */
-#include <immintrin.h>
-
 #include "../native.h"
+#include "x86_shorts.h"
 
 #define SET_NAME avx2
 #define LANES 8
@@ -24,24 +23,15 @@ typedef __m256i short_table;
 
 static inline short_vec high_product(short_vec a, short_vec b) { return (short_vec)_mm256_mulhi_epu16((__m256i)a, (__m256i)b); }
 static inline u64 shorts_set(short_vec v) { return (u32)_mm256_movemask_epi8((__m256i)v) & 0x55555555; }
-static inline short_table bit_table(void) { return _mm256_broadcastsi128_si256(_mm_cvtsi64_si128((long long)0x8040201008040201ull)); }
-
-static inline short_table short_table_of(const u16 entries[8])
-{
-    __m128i table = _mm_loadu_si128((const __m128i *)entries);
-    table = _mm_shuffle_epi8(table, _mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15));
-    return _mm256_broadcastsi128_si256(table);
-}
+static inline short_table bit_table(void) { return _mm256_broadcastsi128_si256(bit_bytes()); }
+static inline short_table short_table_of(const u16 entries[8]) { return _mm256_broadcastsi128_si256(entry_bytes(entries)); }
 
 /* Stores the lanes in `lanes` one after the other, and what comes after them is lost: up to SHORTS. Returns how many. */
 static inline u32 close_up(u16 *to, short_vec v, u64 lanes, const u8 *closing)
 {
-    u32 set = (u32)_pext_u64(lanes, 0x55555555), low = set & 0xFF, high = set >> 8, count = popcount64(low);
-    const __m128i *shuffles = (const __m128i *)closing;
-    _mm_storeu_si128((__m128i *)to, _mm_shuffle_epi8(_mm256_castsi256_si128((__m256i)v), _mm_loadu_si128(shuffles + low)));
-    _mm_storeu_si128((__m128i *)(to + count),
-                     _mm_shuffle_epi8(_mm256_extracti128_si256((__m256i)v, 1), _mm_loadu_si128(shuffles + high)));
-    return count + popcount64(high);
+    u32 set = (u32)_pext_u64(lanes, 0x55555555);
+    u32 count = close_up_eight(to, _mm256_castsi256_si128((__m256i)v), set & 0xFF, closing);
+    return count + close_up_eight(to + count, _mm256_extracti128_si256((__m256i)v, 1), set >> 8, closing);
 }
 
 /* Lane i is from[i >> by]. */

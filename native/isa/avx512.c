@@ -1,7 +1,6 @@
 /* x86-64 with AVX-512 F, DQ, VL and BW: sixteen lanes. */
-#include <immintrin.h>
-
 #include "../native.h"
+#include "x86_shorts.h"
 
 #define SET_NAME avx512
 #define LANES 16
@@ -23,27 +22,15 @@ typedef __m512i short_table;
 
 static inline short_vec high_product(short_vec a, short_vec b) { return (short_vec)_mm512_mulhi_epu16((__m512i)a, (__m512i)b); }
 static inline u64 shorts_set(short_vec v) { return _mm512_movepi16_mask((__m512i)v); }
-static inline short_table bit_table(void) { return _mm512_broadcast_i32x4(_mm_cvtsi64_si128((long long)0x8040201008040201ull)); }
-
-static inline short_table short_table_of(const u16 entries[8])
-{
-    __m128i table = _mm_loadu_si128((const __m128i *)entries);
-    table = _mm_shuffle_epi8(table, _mm_setr_epi8(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15));
-    return _mm512_broadcast_i32x4(table);
-}
+static inline short_table bit_table(void) { return _mm512_broadcast_i32x4(bit_bytes()); }
+static inline short_table short_table_of(const u16 entries[8]) { return _mm512_broadcast_i32x4(entry_bytes(entries)); }
 
 static inline u32 close_up(u16 *to, short_vec v, u64 lanes, const u8 *closing)
 {
-    const __m128i *shuffles = (const __m128i *)closing;
-    __m128i parts[4] = {_mm512_extracti32x4_epi32((__m512i)v, 0), _mm512_extracti32x4_epi32((__m512i)v, 1),
-                        _mm512_extracti32x4_epi32((__m512i)v, 2), _mm512_extracti32x4_epi32((__m512i)v, 3)};
-    u32 count = 0;
-    for (int i = 0; i < 4; i++) {
-        u32 set = lanes >> 8 * i & 0xFF;
-        _mm_storeu_si128((__m128i *)(to + count), _mm_shuffle_epi8(parts[i], _mm_loadu_si128(shuffles + set)));
-        count += popcount64(set);
-    }
-    return count;
+    u32 count = close_up_eight(to, _mm512_extracti32x4_epi32((__m512i)v, 0), lanes & 0xFF, closing);
+    count += close_up_eight(to + count, _mm512_extracti32x4_epi32((__m512i)v, 1), lanes >> 8 & 0xFF, closing);
+    count += close_up_eight(to + count, _mm512_extracti32x4_epi32((__m512i)v, 2), lanes >> 16 & 0xFF, closing);
+    return count + close_up_eight(to + count, _mm512_extracti32x4_epi32((__m512i)v, 3), (u32)(lanes >> 24), closing);
 }
 
 static inline short_vec spread(const u16 *from, u32 by)

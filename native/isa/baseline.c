@@ -54,26 +54,6 @@ static inline short_table short_table_of(const u16 entries[8])
     return table;
 }
 
-static inline u32 close_up(u16 *to, short_vec v, u64 lanes, const u8 *closing)
-{
-    (void)closing;
-    u32 count = 0;
-    for (int i = 0; i < SHORTS; i++) {
-        to[count] = v[i];
-        count += lanes >> i * SHORT_STEP & 1;
-    }
-    return count;
-}
-
-/* Lane i is from[i >> by]. */
-static inline short_vec spread(const u16 *from, u32 by)
-{
-    short_vec v;
-    for (u32 i = 0; i < SHORTS; i++)
-        v[i] = from[i >> by];
-    return v;
-}
-
 static inline short_vec pick(short_vec i, short_table table)
 {
     for (int k = 0; k < SHORTS; k++)
@@ -81,6 +61,5 @@ static inline short_vec pick(short_vec i, short_table table)
     return i;
 }
 
-#define line_sum plain_line_sum
-
+#include "plain_shorts.h"
 #include "instruction_set.h"

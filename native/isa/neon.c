@@ -41,32 +41,11 @@ static inline short_table short_table_of(const u16 entries[8])
     return vcombine_u8(vget_low_u8(vuzp1q_u8(table, table)), vget_low_u8(vuzp2q_u8(table, table)));
 }
 
-static inline u32 close_up(u16 *to, short_vec v, u64 lanes, const u8 *closing)
-{
-    (void)closing;
-    u32 count = 0;
-    for (int i = 0; i < SHORTS; i++) {
-        to[count] = v[i];
-        count += lanes >> i * SHORT_STEP & 1;
-    }
-    return count;
-}
-
-/* Lane i is from[i >> by]. */
-static inline short_vec spread(const u16 *from, u32 by)
-{
-    short_vec v;
-    for (u32 i = 0; i < SHORTS; i++)
-        v[i] = from[i >> by];
-    return v;
-}
-
 static inline short_vec pick(short_vec i, short_table table)
 {
     uint16x8_t twice = vorrq_u16((uint16x8_t)i, vshlq_n_u16((uint16x8_t)i, 8));
     return (short_vec)vreinterpretq_u16_u8(vqtbl1q_u8(table, vreinterpretq_u8_u16(veorq_u16(twice, vdupq_n_u16(0x0800)))));
 }
 
-#define line_sum plain_line_sum
-
+#include "plain_shorts.h"
 #include "instruction_set.h"

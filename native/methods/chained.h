@@ -49,7 +49,7 @@ static void visit(const builder *b, chain_node *n, u32 from)
 }
 
 /* Copies a splitting's keys to the next level, in the order of their parts under a number. */
-static void __attribute__((noinline)) apply(const builder *b, const chain_node *n, u32 number)
+static void apply(const builder *b, const chain_node *n, u32 number)
 {
     chain_scratch *c = b->chain;
     chain_search s = search_of(b, n, 0);
@@ -133,10 +133,8 @@ static const chain_node *place_ids(const builder *b, const chain_node *n, u32 m,
     if (b->tables->nodes[m].fanout == 1) {
         for (u32 i = 0; i < m; i++) {
             u32 field = field_of(&s, chain_class(s.rest[i], link->kind >> 4));
-            u32 seed = number >> FIELD_SHIFT(field) & ((1u << FIELD_WIDTH(field)) - 1), turn = FIELD_TURN(field);
-            u32 hash = (u32)s.bits[i] * b->tables->multiplier[seed] & 0xFFFF;
-            u32 by = number >> (n->width - turn) & ((1u << turn) - 1);
-            c->order[first + chain_position(m, hash, by)] = ids[i];
+            u32 hash = (u32)s.bits[i] * b->tables->multiplier[FIELD_SEED(field, number)] & 0xFFFF;
+            c->order[first + chain_position(m, hash, FIELD_TURNED(field, number, n->width))] = ids[i];
         }
         return n + 1;
     }
