@@ -119,14 +119,6 @@ static PyObject *keyset_new(PyTypeObject *type, PyObject *arguments, PyObject *P
     return (PyObject *)self;
 }
 
-static void deallocate(PyObject *object)
-{
-    PyTypeObject *type = Py_TYPE(object);
-    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
-    release(object);
-    Py_DECREF(type);
-}
-
 static void keyset_dealloc(PyObject *object)
 {
     PyMem_Free(((Keyset *)object)->slots);
