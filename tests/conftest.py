@@ -4,6 +4,7 @@ process of its own."""
 from __future__ import annotations
 
 import os
+import random
 import secrets
 import signal
 import struct
@@ -116,6 +117,14 @@ def patched(data: bytes, offset: int, layout: str, *values: int) -> bytes:
     header = bytearray(data[:HEADER])
     struct.pack_into("<" + layout, header, offset, *values)
     return assemble(bytes(header), sections_of(data))
+
+
+def damaged(content: bytes, rng: random.Random) -> bytearray:
+    """Bytes of which one or some have a flipped bit."""
+    changed = bytearray(content)
+    for _ in range(rng.choice([1, 4, 30])):
+        changed[rng.randrange(len(changed))] ^= 1 << rng.randrange(8)
+    return changed
 
 
 def with_section(data: bytes, kind: int, content: bytes | None) -> bytes:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import python, sections_of, with_section
+from conftest import damaged, python, sections_of, with_section
 from hypothesis import given
 from hypothesis import strategies as st
 from paths import FAST, NUMBERS, PLAIN, QUESTIONS, TEXTS, VALUES, WORDS, outcome
@@ -116,10 +116,7 @@ def test_files_that_contradict_themselves(tmp_path: Path, values: str, random_se
     index = sorted({TREES, DIRECTORY, FINGERPRINTS, OFFSETS} & set(sections_of(data)))
     for _ in range(60):
         section = rng.choice(index)
-        content = bytearray(sections_of(data)[section])
-        for _ in range(rng.choice([1, 4, 30])):
-            content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
-        broken = with_section(data, section, bytes(content))
+        broken = with_section(data, section, bytes(damaged(sections_of(data)[section], rng)))
         errors = [outcome(lambda m=module, b=broken: m.open(b).close()) for module in (FAST, PLAIN)]
         assert errors[0] == errors[1]
         if errors[0] == outcome(lambda: None):

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from conftest import python, sections_of, with_section
+from conftest import damaged, python, sections_of, with_section
 from hypothesis import given
 from hypothesis import strategies as st
 from paths import FAST, NUMBERS, PLAIN, QUESTIONS, TEXTS, VALUES, WORDS, outcome
@@ -168,9 +168,7 @@ def test_files_that_contradict_themselves(tmp_path: Path, values: str, random_se
     sections = sections_of(data)
     for round_ in range(80):
         section = rng.choice([number for number in sections if number in (2, 3, 16, 18)])
-        content = bytearray(sections[section])
-        for _ in range(rng.choice([1, 4, 30])):
-            content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
+        content = damaged(sections[section], rng)
         if round_ % 5 == 0:
             del content[rng.randrange(len(content)) // 8 * 8 :]
         (tmp_path / "b").write_bytes(with_section(data, section, bytes(content)))

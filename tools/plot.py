@@ -139,7 +139,7 @@ def draw_sweep(records: Sequence[Record], title: str) -> Any:
     figure, panel = pyplot.subplots(figsize=(10, 6.5), layout="constrained")
     xs, ys = ([one[axis.field] for one in records] for axis in (SPACE, BUILD))
     times = [one[QUERY.field] for one in records]
-    points = panel.scatter(xs, ys, c=times, s=12, cmap="viridis_r")
+    points = panel.scatter(xs, ys, c=times, s=12, cmap="viridis_r", rasterized=True)  # thousands of points
     figure.colorbar(points, label=QUERY.label)
     panel.plot(*zip(*front(list(zip(xs, ys, strict=True))), strict=True), color=FRONT, linewidth=1)
     panel.set(xlabel=SPACE.label, ylabel=BUILD.label, yscale=scale(BUILD.log))
