@@ -21,7 +21,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._errors import BuildError, DuplicateKeyError
+from ._device import BACKENDS, Session, chosen
+from ._errors import BuildError, DuplicateKeyError, UnavailableError
 from ._format import chain_directory_words, chain_line, directory_words
 from ._keys import KeyBatch, KeyType
 from ._native import ffi, lib
@@ -71,7 +72,7 @@ PRESETS = {
 
 @dataclass(frozen=True)
 class Options:
-    """How to build. `isa` and `threads` change the time only, never a byte."""
+    """How to build. `threads` and `backend` change the time only, never a byte."""
 
     method: str
     leaf_size: int
@@ -81,6 +82,7 @@ class Options:
     threads: int | None = None
     on_duplicate: str = "error"
     progress: Progress | None = None
+    backend: str = "auto"
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -94,6 +96,8 @@ class Options:
             raise ValueError("seed is an integer of 64 bits, not negative")
         if self.threads is not None and self.threads < 1:
             raise ValueError(f"threads is at least 1, not {self.threads}")
+        if self.backend not in BACKENDS:
+            raise ValueError(f"backend is one of {', '.join(BACKENDS)}, not {self.backend!r}")
         if self.on_duplicate not in DUPLICATE_POLICIES:
             raise ValueError(f"on_duplicate is one of {', '.join(DUPLICATE_POLICIES)}, not {self.on_duplicate!r}")
 
@@ -152,6 +156,7 @@ class _Unsolved(Exception):
 def build_index(keys: KeyBatch, key_type: KeyType, options: Options) -> Index:
     """Raises DuplicateKeyError by policy, BuildError if no seed of nine serves, MemoryError; KeyboardInterrupt
     stops all threads."""
+    session = _session(options, len(keys))
     first_seed = secrets.randbits(64) if options.seed is None else options.seed
     kept: Words | None = None  # records that remain after duplicates were dropped
     attempt = 0
@@ -159,7 +164,7 @@ def build_index(keys: KeyBatch, key_type: KeyType, options: Options) -> Index:
         seed = (first_seed + attempt) % (1 << 64)
         hi, lo = hash_batch(keys, seed)
         try:
-            index = build_hashed(hi, lo, seed, options)
+            index = build_hashed(hi, lo, seed, options, session)
         except _Unsolved:
             unique = _unique_records(keys, key_type, hi, lo, options.on_duplicate)
             if unique is None:
@@ -177,6 +182,17 @@ def build_index(keys: KeyBatch, key_type: KeyType, options: Options) -> Index:
     )
 
 
+def _session(options: Options, keys: int) -> Session | None:
+    """The device to build on, None for native code."""
+    if options.method == "chained":
+        return chosen(options.backend, keys)
+    if options.backend in ("cuda", "opencl"):
+        raise UnavailableError(
+            f"backend {options.backend!r} builds method 'chained' only: use backend='native' for {options.method!r}"
+        )
+    return None
+
+
 def hash_batch(keys: KeyBatch, seed: int) -> tuple[Words, Words]:
     """Upper and lower words of the keys' hashes."""
     hi, lo = np.empty(len(keys), np.uint64), np.empty(len(keys), np.uint64)
@@ -189,15 +205,30 @@ def partitions_log2(keys: int) -> int:
     return min(MAX_PARTITIONS_LOG2, max(0, (keys // PARTITION_KEYS).bit_length() - 1))
 
 
-def build_hashed(hi: Words, lo: Words, seed: int, options: Options) -> Index:
+def build_hashed(hi: Words, lo: Words, seed: int, options: Options, session: Session | None = None) -> Index:
+    """From the keys' hashes, natively or on a device. Raises _Unsolved."""
     parameters = options.parameters()
     count, log2 = len(hi), partitions_log2(len(hi))
     per_partition = -(-count // (options.bucket_size << log2))
     buckets = per_partition << log2 if count else 0
+    ordered_hi, ordered_records = np.empty_like(hi), np.empty_like(hi)
+
+    def index(partitions: list[Any], tables: Any) -> Index:
+        join = _join_chained if options.method == "chained" else _join
+        trees, directory = join(partitions, buckets, buckets // len(partitions), tables)
+        largest = max(p.largest for p in partitions)
+        sections = trees, directory, ordered_hi, ordered_records
+        return Index(parameters, options.bucket_size, seed, count, buckets, largest, *sections)
+
+    if session is not None and count:
+        from ._device_build import Batches  # it builds on this module
+
+        batches = Batches(session, parameters, buckets, options)
+        built = batches.run(hi, lo, ordered_hi, ordered_records)  # holds what the partitions point to
+        return index([batch.partition for batch in built], batches.tables)
     starts = np.empty((1 << log2) + 1, np.uint64)
     parted = np.empty((count, 3), np.uint64)
     lib.mphf_scatter(_words(hi), _words(lo), count, log2, _words(starts), ffi.from_buffer("hashed_record[]", parted))
-    ordered_hi, ordered_records = np.empty_like(hi), np.empty_like(hi)
     # Poisson sizes: eight standard deviations above the mean; larger buckets build a table of their own.
     expected = min(count, int(options.bucket_size + 8 * options.bucket_size**0.5 + 16), lib.MPHF_LARGEST_BUCKET)
     tables = _tables(parameters, expected)
@@ -215,22 +246,7 @@ def build_hashed(hi: Words, lo: Words, seed: int, options: Options) -> Index:
 
     with _released(_run(build, starts, options)) as partitions:
         largest = max(p.largest for p in partitions)
-        if largest > expected:
-            tables = _tables(parameters, largest)
-        join = _join_chained if options.method == "chained" else _join
-        trees, directory = join(partitions, buckets, per_partition, tables)
-        return Index(
-            parameters,
-            options.bucket_size,
-            seed,
-            count,
-            buckets,
-            largest,
-            trees,
-            directory,
-            ordered_hi,
-            ordered_records,
-        )
+        return index(partitions, tables if largest <= expected else _tables(parameters, largest))
 
 
 class _released:

@@ -52,6 +52,7 @@ class Builder:
         on_duplicate: str = "error",
         seed: int | None = None,
         threads: int | None = None,
+        backend: str = "auto",
         metadata: Any = None,
         progress: Progress | None = None,
     ) -> None:
@@ -60,7 +61,7 @@ class Builder:
         self._exact, self._all_text = keys == "exact", True
         self._options = Options.of(
             preset, method, leaf_size, bucket_size,
-            seed=seed, threads=threads, on_duplicate=on_duplicate, progress=progress,
+            seed=seed, threads=threads, backend=backend, on_duplicate=on_duplicate, progress=progress,
         )  # fmt: skip
         self._bits = fingerprint_bits_for(fingerprint_bits, false_positive_rate)
         self._kind = values if values is None or is_strings(values) else value_dtype(values)
@@ -187,7 +188,9 @@ def build(path: str | os.PathLike[str], items: Any, **options: Any) -> None:
     override it. on_duplicate: "error", or which record of a key to keep, "first" or "last"; "list" is an error that
     names every repeated key. seed: 64 bits, for the
     same bytes every time;
-    random by default. threads: as many as there are processors by default. metadata: anything JSON can hold, for
+    random by default. threads: as many as there are processors by default. backend: "native", "cuda" or "opencl";
+    "auto" is native code unless the keys are a million or more and there is a GPU. The bytes are the same.
+    metadata: anything JSON can hold, for
     `info()`.
     progress: called with (keys built, all keys).
 

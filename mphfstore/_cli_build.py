@@ -18,6 +18,7 @@ from ._builder import Builder
 from ._cli_streams import FOUND, Failure, command, flush, refuse_same_file, write, writing_to
 from ._compress import METHODS as COMPRESSIONS
 from ._contents import described
+from ._device import BACKENDS
 from ._encoded import STRINGS
 from ._exact import STORAGE
 from ._formats import FORMATS, Layout, Source, format_of, source
@@ -27,7 +28,7 @@ from ._values import _as_descr
 
 CHOSEN = (
     "keys", "fingerprint_bits", "false_positive_rate", "compression", "preset", "method", "leaf_size", "bucket_size",
-    "on_duplicate", "seed", "threads",
+    "on_duplicate", "seed", "threads", "backend",
 )  # fmt: skip
 
 
@@ -219,6 +220,7 @@ def _storage_arguments(add: Any) -> None:
     add("--bucket-size", type=int, metavar="N", help="keys in a bucket on average, in place of the preset's")
     add("--seed", type=int, metavar="N", help="of the hash, for the same file every time; random by default")
     add("--threads", type=int, metavar="N", help="as many as processors by default")
+    add("--backend", choices=BACKENDS, help="what builds: auto, the default, is native code unless there is a GPU")
     add("--metadata", metavar="JSON", help="anything to keep in the file, for info")
     add("--no-progress", action="store_true", help="no progress on a terminal")
     add("--quiet", action="store_true", help="the same")

@@ -12,6 +12,7 @@ import numpy as np
 
 from . import Error, Filter, Store
 from ._cli_streams import ERROR, FOUND, NOT_FOUND, Failure, command, flush, message_of, opened, say, write
+from ._device import devices
 from ._formats import standard_input
 from ._records import integer
 from ._render import json_of, table, text_of
@@ -99,6 +100,10 @@ def _answers(store: Store | Filter, raw: list[bytes], values: bool) -> list[tupl
 
 
 def info(options: argparse.Namespace) -> int:
+    if options.devices:
+        return _list_devices(options)
+    if options.file is None:
+        raise Failure("info needs a FILE, or --devices")
     with opened(options.file) as handle:
         said = handle.info()
     if options.json:
@@ -106,6 +111,19 @@ def info(options: argparse.Namespace) -> int:
     else:
         lines = "".join(f"{name:<20} {text}\n" for name, text in table(said))
         write(lines.encode("utf-8", "surrogateescape"))
+    return FOUND
+
+
+def _list_devices(options: argparse.Namespace) -> int:
+    found = devices()
+    if options.json:
+        write(json_of(found) + b"\n")
+        return FOUND
+    for one in found:
+        text = one.get("unavailable") or (
+            f"{one['name']}, {'GPU' if one['gpu'] else 'processor'}, {one['units']} units, {one['memory'] >> 20} MiB"
+        )
+        write(f"{one['backend']:<8} {text}\n".encode())
     return FOUND
 
 
@@ -144,7 +162,8 @@ def add_commands(commands: Any) -> None:
         vars(added).get("_has_negative_number_optionals", []).clear()  # -5 is a key, although -0 is an option
 
     add = command(commands, "info", info, "show what a file is and how large its parts are").add_argument
-    add("file", metavar="FILE", help="a store, a filter or a function")
+    add("file", metavar="FILE", nargs="?", help="a store, a filter or a function")
+    add("--devices", action="store_true", help="list what can run kernels, in place of a file")
     add("--json", action="store_true", help="one JSON object")
 
     add = command(commands, "verify", verify, "read whole files and compare their checksums").add_argument

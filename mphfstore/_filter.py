@@ -34,6 +34,7 @@ class Filter(Membership):
         on_duplicate: str = "first",
         seed: int | None = None,
         threads: int | None = None,
+        backend: str = "auto",
         progress: Progress | None = None,
     ) -> Filter:
         """From keys as `MPHF.build` takes them. A key given twice is one key of the set, unless
@@ -41,7 +42,7 @@ class Filter(Membership):
         at which absent keys pass."""
         options = Options.of(
             preset, method, leaf_size, bucket_size,
-            seed=seed, threads=threads, on_duplicate=on_duplicate, progress=progress,
+            seed=seed, threads=threads, backend=backend, on_duplicate=on_duplicate, progress=progress,
         )  # fmt: skip
         bits = fingerprint_bits_for(fingerprint_bits, false_positive_rate)
         keys = listed(keys)

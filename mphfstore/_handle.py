@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable, Iterator
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,9 @@ from ._opened import Opened, Remote
 from ._paging import lock, prefetch
 from ._publish import Publication
 from ._source import CHUNK, Source, Window, aligned
+
+if TYPE_CHECKING:
+    from ._device_lookup import OnDevice
 
 H = TypeVar("H", bound="Handle")
 
@@ -205,6 +208,15 @@ class Handle(Attached):
             "sections": {kind.name.lower(): len(view) for kind, view in file.sections.items()},
             "metadata": file.metadata,
         }
+
+    def to_device(self, backend: str = "auto") -> OnDevice:
+        """Copies everything that look-ups of batches need to a device's memory: `index_many`, `contains_many` and
+        `get_many` of what is returned run there. backend: "cuda" or "opencl"; "auto" takes what is there.
+
+        Raises UnavailableError, which says what to install."""
+        from ._device_lookup import OnDevice
+
+        return OnDevice(self._current(), backend)
 
     def to_bytes(self) -> bytes:
         """The whole file as bytes; `from_bytes` takes them."""

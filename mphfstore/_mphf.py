@@ -38,6 +38,7 @@ class MPHF(Handle, Index):
         key_dtype: Any = None,
         seed: int | None = None,
         threads: int | None = None,
+        backend: str = "auto",
         progress: Progress | None = None,
     ) -> MPHF:
         """From an iterable of bytes and str, a numpy array (`S`, `U`, `StringDType`, integers), an array of the Arrow
@@ -45,7 +46,9 @@ class MPHF(Handle, Index):
 
         What is given explicitly overrides the preset. Raises DuplicateKeyError, BuildError, TypeError for a key of
         another type."""
-        options = Options.of(preset, method, leaf_size, bucket_size, seed=seed, threads=threads, progress=progress)
+        options = Options.of(
+            preset, method, leaf_size, bucket_size, seed=seed, threads=threads, backend=backend, progress=progress
+        )
         keys = listed(keys)
         kind = infer_key_type(keys, key_dtype)
         memory = Memory()

@@ -60,7 +60,7 @@ FN u32 chain_word(u64 lo, u32 salt)
 FN u32 chain_class(u32 word, u32 classes_log2) { return (word & 0xFFFF) >> (16 - classes_log2); }
 
 /* The part of a splitting that 16 hash bits fall into. */
-FN u32 chain_part(const chain_link *v, u32 hash) { return (hash * v->scale >> 27) + (hash > v->limit); }
+FN u32 chain_part(GLOBAL const chain_link *v, u32 hash) { return (hash * v->scale >> 27) + (hash > v->limit); }
 
 /* The position in a leaf of m keys, turned. */
 FN u32 chain_position(u32 m, u32 hash, u32 turn)

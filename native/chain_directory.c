@@ -1,7 +1,8 @@
-/* Chooses the line, lays bit strings out along it, writes and opens the directory of chained seeds. */
+/* Chooses the line, lays bit strings out along it, writes the directory of chained seeds. */
 #include <stdlib.h>
 
 #include "chain_directory.h"
+#include "native.h"
 
 /* Bits of a bucket of m keys. */
 static u64 needed(const mphf_tables *t, u32 m) { return m < 2 ? 0 : t->parameters.root_bits + t->nodes[m].fixed / BIT; }
@@ -73,7 +74,7 @@ int mphf_chain_line(const mphf_tables *t, const uint32_t *sizes, uint64_t bucket
 
 uint64_t mphf_chain_start(const chain_line *line, uint64_t keys_before, uint64_t bucket)
 {
-    return (line->slope * keys_before + (u64)line->offset * bucket) >> 16;
+    return chain_directory_start(line->slope, (u64)line->offset, keys_before, bucket);
 }
 
 void mphf_chain_lay_out(const chain_line *line, const mphf_partition *p, uint64_t first, uint64_t buckets,
@@ -86,21 +87,15 @@ void mphf_chain_lay_out(const chain_line *line, const mphf_partition *p, uint64_
     }
 }
 
-static u64 lines_of(u64 buckets, u32 entry_bytes)
-{
-    u64 per_line = line_buckets(entry_bytes);
-    return (buckets + per_line - 1) / per_line;
-}
-
 uint64_t mphf_chain_directory_words(const chain_line *line, uint64_t buckets, uint64_t salt_count)
 {
-    return LINE_HEADER_WORDS + lines_of(buckets, line->entry_bytes) * (LINE_BYTES / 8) + 2 * salt_count;
+    return LINE_HEADER_WORDS + line_count(buckets, line->entry_bytes) * (LINE_BYTES / 8) + 2 * salt_count;
 }
 
 void mphf_chain_directory_build(const chain_line *line, const uint32_t *sizes, uint64_t buckets, const root_salt *salts,
                                 uint64_t salt_count, uint64_t *words)
 {
-    u64 keys = 0, per_line = line_buckets(line->entry_bytes), lines = lines_of(buckets, line->entry_bytes);
+    u64 keys = 0, per_line = line_buckets(line->entry_bytes), lines = line_count(buckets, line->entry_bytes);
     memset(words, 0, mphf_chain_directory_words(line, buckets, salt_count) * sizeof *words);
     words[0] = line->slope;
     words[1] = (u64)line->offset;
@@ -123,26 +118,4 @@ void mphf_chain_directory_build(const chain_line *line, const uint32_t *sizes, u
     }
     if (salt_count)
         memcpy(at, salts, salt_count * sizeof *salts);
-}
-
-bool chain_directory_open(chain_directory *d, const u8 *section, u64 length, u64 buckets, u64 keys, u64 bit_words)
-{
-    const u64 *words = (const u64 *)section;
-    if (length % 8 || length / 8 < LINE_HEADER_WORDS || (words[3] != 1 && words[3] != 2 && words[3] != 4))
-        return false;
-    chain_line line = {words[0], (int64_t)words[1], words[2], (u32)words[3]};
-    u64 lines = lines_of(buckets, line.entry_bytes), rest = length / 8 - LINE_HEADER_WORDS;
-    if (buckets >> 48 || lines > rest / (LINE_BYTES / 8) || line.smallest > LARGEST_BUCKET ||
-        words[4] != (rest - lines * (LINE_BYTES / 8)) / 2 || (rest & 1) || keys >> 48 || words[5] | words[6] | words[7])
-        return false;
-    d->lines = section + LINE_HEADER_WORDS * 8;
-    d->slope = line.slope;
-    d->offset = (u64)line.offset;
-    d->smallest = line.smallest;
-    d->entry_bytes = line.entry_bytes;
-    d->per_line = line_buckets(line.entry_bytes);
-    d->inverse = ~0ull / d->per_line + 1;
-    d->salts = (const root_salt *)(d->lines + lines * LINE_BYTES);
-    d->salt_count = words[4];
-    return (mphf_chain_start(&line, keys, buckets) + 63) / 64 == bit_words;
 }

@@ -1,68 +1,16 @@
-/* Look-ups in chained seeds: from a hash to the key's walk through its bucket's tree. */
+/* Batches of look-ups in chained seeds. */
 #ifndef MPHF_CHAIN_LOOKUP_H
 #define MPHF_CHAIN_LOOKUP_H
 
-#include "reader.h"
+#include "find.h"
 #include "search_body.h"
 
 #define GROUP 32 /* keys of a batch in flight, at most 64 */
 
-/* A key's walk before its first step; `first`: keys in the buckets before its own. */
-typedef struct {
-    chain_walk walk;
-    u64 bucket, first;
-    u32 size; /* of the bucket */
-} chain_place;
-
-/* Everything that comes from the file is checked here; after that, `chain_locate` stays within the bits of the bucket. */
-static inline bool chain_find(const mphf_reader *r, u64 bucket, u64 lo, chain_place *p)
-{
-    const chain_directory *d = &r->lines;
-    u64 line = mulhi64(bucket, d->inverse), size;
-    u32 i = (u32)(bucket - line * d->per_line);
-    const u8 *at = d->lines + line * LINE_BYTES;
-    p->bucket = bucket;
-    p->first = (load64(at + LINE_BYTES - 8) >> 16) + i * d->smallest;
-    if (d->entry_bytes == 1) {
-        p->first += line_sum(at, i);
-        size = at[i];
-    } else if (d->entry_bytes == 2) {
-        u32 ends = load32(at + 2 * i);
-        p->first += ends & 0xFFFF;
-        size = (ends >> 16) - (u64)(ends & 0xFFFF);
-    } else {
-        u64 ends = load64(at + 4 * i);
-        p->first += ends & 0xFFFFFFFF;
-        size = (ends >> 32) - (ends & 0xFFFFFFFF);
-    }
-    size += d->smallest;
-    u64 start = (d->slope * p->first + d->offset * bucket) >> 16;
-    if (size > r->tables->largest || p->first > r->keys || size > r->keys - p->first || start > r->bit_count ||
-        (size > 1) * (r->root_bits + r->tables->nodes[size].fixed / BIT) > r->bit_count - start)
-        return false;
-    p->size = (u32)size;
-    p->walk = (chain_walk){lo, start, r->root_bits * BIT, (u32)size, 0};
-    return true;
-}
-
-/* The salt in the side table, if the root's field says to look there; else 0. The bucket has more than one key. */
-static inline u32 chain_side_salt(const mphf_reader *r, const chain_place *p)
-{
-    u64 at = p->walk.start;
-    u32 all = (1u << r->root_bits) - 1, field = load64(r->chains.bits + 8 + (at >> 3)) >> (at & 7) & all;
-    return __builtin_expect(field == all, 0) ? (u32)chain_directory_salt(&r->lines, p->bucket) : 0;
-}
-
-/* Keys of the bucket before the key. */
-static inline u32 chain_before(const mphf_reader *r, const chain_place *p)
-{
-    return p->size < 2 ? 0 : chain_locate(&r->chains, r->leaf, p->walk, chain_side_salt(r, p));
-}
-
 /* --- batches: level by level through the trees, without a branch that depends on a key --- */
 
 /* Buckets and lines of a group, fetched ahead. */
-static inline void chain_fetch_lines(const mphf_reader *r, const hash128 *h, u32 size, u64 *buckets)
+static inline void chain_fetch_lines(const function *r, const hash128 *h, u32 size, u64 *buckets)
 {
     for (u32 i = 0; i < size; i++) {
         buckets[i] = mulhi64(h[i].hi, r->buckets);
@@ -70,7 +18,7 @@ static inline void chain_fetch_lines(const mphf_reader *r, const hash128 *h, u32
     }
 }
 
-static bool chain_group_plain(const mphf_reader *r, const hash128 *h, u32 size, int64_t *out, u64 *empty)
+static bool chain_group_plain(const function *r, const hash128 *h, u32 size, int64_t *out, u64 *empty)
 {
     chain_place places[GROUP];
     u64 buckets[GROUP];
@@ -100,7 +48,7 @@ static inline void put(u32 *to, vec v) { memcpy(to, &v, sizeof v); }
 static inline vec ones_below(vec bits) { return ~shift_left(broadcast(~0u), bits); }
 
 /* chain_ask for LANES walks from `i` on; `width_last_kind` of their links. Returns the hash bits. */
-static inline vec chain_ask_lanes(const mphf_reader *r, const chain_walks *k, u32 i, vec at, vec width_last_kind, bool root, vec *turn)
+static inline vec chain_ask_lanes(const function *r, const chain_walks *k, u32 i, vec at, vec width_last_kind, bool root, vec *turn)
 {
     const chains *t = &r->chains;
     vec since = at >> 8, width = ((at + (width_last_kind & 0xFFFF)) >> 8) - since, kind = width_last_kind >> 24;
@@ -126,7 +74,7 @@ static inline vec chain_ask_lanes(const mphf_reader *r, const chain_walks *k, u3
 }
 
 /* From node to child, in leaves to the position. */
-static inline void chain_step_lanes(const mphf_reader *r, chain_walks *k, u32 i, bool root)
+static inline void chain_step_lanes(const function *r, chain_walks *k, u32 i, bool root)
 {
     const u8 *links = (const u8 *)r->chains.links;
     vec at = load(k->at + i), link = load(k->m + i) << 4, turn;
@@ -142,7 +90,7 @@ static inline void chain_step_lanes(const mphf_reader *r, chain_walks *k, u32 i,
 }
 
 /* The last step, where all walks have come to leaves or lone keys: five gathers instead of eight. */
-static inline void chain_leaf_lanes(const mphf_reader *r, chain_walks *k, u32 i)
+static inline void chain_leaf_lanes(const function *r, chain_walks *k, u32 i)
 {
     vec m = load(k->m + i), turn;
     vec hash = chain_ask_lanes(r, k, i, load(k->at + i), gather((const u8 *)r->chains.links + 12, m << 4), false, &turn);
@@ -151,7 +99,7 @@ static inline void chain_leaf_lanes(const mphf_reader *r, chain_walks *k, u32 i)
     put(k->before + i, load(k->before + i) + position);
 }
 
-static bool chain_group_lanes(const mphf_reader *r, const hash128 *h, u32 size, int64_t *out, u64 *empty)
+static bool chain_group_lanes(const function *r, const hash128 *h, u32 size, int64_t *out, u64 *empty)
 {
     chain_walks k;
     chain_fetch_lines(r, h, size, k.bucket);
@@ -193,12 +141,12 @@ static bool chain_group_lanes(const mphf_reader *r, const hash128 *h, u32 size, 
 }
 
 /* Gathers take signed offsets of 32 bits: that is enough for some 10^10 keys. */
-static bool chain_group(const mphf_reader *r, const hash128 *h, u32 size, int64_t *out, u64 *empty)
+static bool chain_group(const function *r, const hash128 *h, u32 size, int64_t *out, u64 *empty)
 {
     return r->bit_count < 1ull << 33 ? chain_group_lanes(r, h, size, out, empty) : chain_group_plain(r, h, size, out, empty);
 }
 #else
-static bool chain_group(const mphf_reader *r, const hash128 *h, u32 size, int64_t *out, u64 *empty)
+static bool chain_group(const function *r, const hash128 *h, u32 size, int64_t *out, u64 *empty)
 {
     return chain_group_plain(r, h, size, out, empty);
 }

@@ -81,3 +81,21 @@ bool chain_link_fill(mphf_tables *t, u32 m, u64 l)
     v->fixed = width + last * t->nodes[unit].fixed + t->nodes[rest].fixed;
     return true;
 }
+
+void mphf_chain_demands(const mphf_tables *t, uint32_t count, chain_demand *out)
+{
+    chain_demand most = {0, 0, 1, 1, 0};
+    for (u32 m = 0; m < count; m++) {
+        const chain_link *link = &t->links[m];
+        u32 kind = link->kind & 15, width = (link->width + BIT - 1) / BIT, bits[4];
+        for (u32 c = 0; c < 4; c++)
+            bits[c] = m < 2 || c >> (link->kind >> 4) ? 0 : FIELD_WIDTH(t->fields[FIELD_AT(kind, width, c)]);
+        u32 *seeds = kind < HALVES ? &most.leaf_seeds : &most.split_seeds, low = kind < HALVES ? 0 : bits[0] + (bits[2] ? bits[1] : 0);
+        for (u32 c = 0; c < 4; c++)
+            *seeds = 1u << bits[c] > *seeds ? 1u << bits[c] : *seeds;
+        most.low_bits = low > most.low_bits ? low : most.low_bits;
+        out[m] = most;
+        out[m].bits = m < 2 ? 0 : t->parameters.root_bits + t->nodes[m].fixed / BIT;
+        out[m].nodes = t->nodes[m].nodes;
+    }
+}

@@ -27,8 +27,20 @@ FN u32 directory_bucket(const directory *d, u64 bucket, u64 *first, u64 *size, u
     return 1;
 }
 
-/* Point into a section of the file, 8-byte aligned; false if it is not what it should be, or has other totals. */
-_Bool directory_open(directory *d, const u8 *section, u64 length, u64 buckets, u64 keys, u64 bit_words);
-_Bool elias_fano_open(elias_fano *s, const u8 *section, u64 length, u64 count, u64 last);
+/* Points into a section of the file, 8-byte aligned; false if it is not what it should be, or has other totals. */
+FN bool directory_open(directory *d, GLOBAL const u8 *section, u64 length, u64 buckets, u64 keys, u64 bit_words)
+{
+    GLOBAL const u64 *words = (GLOBAL const u64 *)section;
+    u64 count = length / 8, first;
+    if (length % 8 || count < 3)
+        return false;
+    d->kmin = words[0];
+    d->slope = words[1];
+    d->pmin = words[2];
+    first = elias_fano_open_first(&d->keys, words + 3, count - 3);
+    return first && elias_fano_open_first(&d->starts, words + 3 + first, count - 3 - first) == count - 3 - first &&
+           d->keys.count == buckets + 1 && d->starts.count == buckets + 1 && d->keys.last + buckets * d->kmin == keys &&
+           (d->starts.last + buckets * d->pmin + sloped(d->slope, keys) + 63) / 64 == bit_words;
+}
 
 #endif

@@ -1,37 +1,15 @@
-/* Writes Elias-Fano sequences and the directory made of two; opens them with every size checked. */
+/* Writes Elias-Fano sequences and the directory made of two. */
 #include <stdlib.h>
 
 #include "directory.h"
 #include "native.h"
 
-_Static_assert(EF_LONG == ELIAS_FANO_LONG && EF_SHORT == ELIAS_FANO_SHORT && EF_FAR == ELIAS_FANO_FAR,
-               "what Python reads by is what C writes by");
-
-/* Sizes of the parts in words, in the order of the file. count >= 1. */
-typedef struct {
-    u32 lower_bits;
-    u64 long_samples, short_samples, lower, upper, all;
-} layout;
-
-static layout layout_of(u64 count, u64 last)
-{
-    layout l = {0};
-    if (last >= count)
-        l.lower_bits = 63u - (u32)__builtin_clzll(last / count);
-    l.long_samples = (count + EF_LONG - 1) / EF_LONG;
-    l.short_samples = ((count + EF_SHORT - 1) / EF_SHORT + 3) / 4;
-    l.lower = (count * l.lower_bits + 63) / 64 + 1;
-    l.upper = (count + (last >> l.lower_bits) + 63) / 64;
-    l.all = 2 + l.long_samples + l.short_samples + l.lower + l.upper;
-    return l;
-}
-
-uint64_t elias_fano_words(uint64_t count, uint64_t last) { return layout_of(count, last).all; }
+uint64_t elias_fano_words(uint64_t count, uint64_t last) { return elias_fano_layout_of(count, last).all; }
 
 void elias_fano_build(const uint64_t *values, uint64_t count, uint64_t *words)
 {
     u64 last = values[count - 1], start = 0;
-    layout l = layout_of(count, last);
+    elias_fano_layout l = elias_fano_layout_of(count, last);
     memset(words, 0, l.all * sizeof *words);
     u64 *long_samples = words + 2, *lower = long_samples + l.long_samples + l.short_samples, *upper = lower + l.lower;
     u16 *short_samples = (u16 *)(long_samples + l.long_samples);
@@ -49,32 +27,6 @@ void elias_fano_build(const uint64_t *values, uint64_t count, uint64_t *words)
         if (i % EF_SHORT == 0)
             short_samples[i / EF_SHORT] = (u16)(one - start < EF_FAR ? one - start : EF_FAR);
     }
-}
-
-/* Points s into `available` words; returns how many the sequence takes, 0 if it cannot be one. */
-static u64 open_sequence(elias_fano *s, const u64 *words, u64 available)
-{
-    if (available < 2 || words[0] == 0 || words[0] / 64 > available) /* a bit of `upper` for each */
-        return 0;
-    u64 count = words[0], last = words[1];
-    layout l = layout_of(count, last);
-    if ((last >> l.lower_bits) / 64 > available || l.all > available)
-        return 0;
-    s->count = count;
-    s->last = last;
-    s->lower_bits = l.lower_bits;
-    s->upper_words = l.upper;
-    s->long_samples = words + 2;
-    s->short_samples = (const u16 *)(s->long_samples + l.long_samples);
-    s->lower = s->long_samples + l.long_samples + l.short_samples;
-    s->upper = s->lower + l.lower;
-    return l.all;
-}
-
-bool elias_fano_open(elias_fano *s, const u8 *section, u64 length, u64 count, u64 last)
-{
-    return length % 8 == 0 && open_sequence(s, (const u64 *)section, length / 8) == length / 8 && s->count == count &&
-           s->last == last;
 }
 
 typedef struct {
@@ -171,19 +123,4 @@ int mphf_directory_build(const uint64_t *keys, const uint64_t *starts, uint64_t 
     free(k);
     free(d);
     return status;
-}
-
-bool directory_open(directory *d, const u8 *section, u64 length, u64 buckets, u64 keys, u64 bit_words)
-{
-    const u64 *words = (const u64 *)section;
-    u64 count = length / 8, first;
-    if (length % 8 || count < 3)
-        return false;
-    d->kmin = words[0];
-    d->slope = words[1];
-    d->pmin = words[2];
-    first = open_sequence(&d->keys, words + 3, count - 3);
-    return first && open_sequence(&d->starts, words + 3 + first, count - 3 - first) == count - 3 - first &&
-           d->keys.count == buckets + 1 && d->starts.count == buckets + 1 && d->keys.last + buckets * d->kmin == keys &&
-           (d->starts.last + buckets * d->pmin + sloped(d->slope, keys) + 63) / 64 == bit_words;
 }

@@ -3,24 +3,6 @@
 
 #include "reader.h"
 
-static bool sound(mphf_reader *r, const u8 *trees, u64 trees_length, const u8 *directory, u64 directory_length,
-                  u64 fingerprints_length)
-{
-    if (trees_length % 8 || trees_length < 16 || (r->buckets == 0) != (r->keys == 0))
-        return false;
-    r->bit_count = (trees_length - 16) * 8;
-    r->trees = (struct trees){(const u64 *)trees + 1, r->bit_count, r->tables->nodes, r->tables->parameters.leaf};
-    r->chains = (chains){trees, r->tables->links, r->tables->fields, r->tables->multiplier};
-    r->root_bits = r->tables->parameters.root_bits;
-    r->leaf = r->tables->parameters.leaf;
-    if (r->fingerprint_bits > 32 || r->keys > UINT64_MAX / 64 ||
-        (r->fingerprint_bits && fingerprints_length != (r->keys * r->fingerprint_bits + 7) / 8 + 8))
-        return false;
-    if (r->method == METHOD_CHAINED)
-        return chain_directory_open(&r->lines, directory, directory_length, r->buckets, r->keys, trees_length / 8 - 2);
-    return directory_open(&r->directory, directory, directory_length, r->buckets, r->keys, trees_length / 8 - 2);
-}
-
 mphf_reader *mphf_reader_new(const char *isa, const mphf_parameters *p, uint64_t keys, uint64_t seed, uint64_t buckets, uint32_t largest,
                              const uint8_t *trees, uint64_t trees_length, const uint8_t *directory,
                              uint64_t directory_length, const uint8_t *fingerprints, uint64_t fingerprints_length,
@@ -35,16 +17,26 @@ mphf_reader *mphf_reader_new(const char *isa, const mphf_parameters *p, uint64_t
     if (!r)
         return NULL;
     r->set = set;
-    r->keys = keys;
-    r->seed = seed;
-    r->buckets = buckets;
-    r->method = p->method;
-    r->fingerprint_bits = fingerprint_bits;
-    r->fingerprints = fingerprints;
     r->tables = mphf_tables_new(p, largest);
     if (r->tables) {
-        *status = sound(r, trees, trees_length, directory, directory_length, fingerprints_length) ? STATUS_OK
-                                                                                                  : STATUS_CORRUPT;
+        const mphf_tables *tables = r->tables;
+        r->function = (function){
+            .keys = keys,
+            .seed = seed,
+            .buckets = buckets,
+            .method = p->method,
+            .root_bits = p->root_bits,
+            .leaf = p->leaf,
+            .largest = largest,
+            .nodes = tables->nodes,
+            .chains = {trees, tables->links, tables->fields, tables->multiplier},
+            .fingerprint_bits = fingerprint_bits,
+            .fingerprints = fingerprints,
+        };
+        bool sound = fingerprint_bits <= 32 && keys <= UINT64_MAX / 64 &&
+                     (!fingerprint_bits || fingerprints_length == (keys * fingerprint_bits + 7) / 8 + 8) &&
+                     function_open(&r->function, p->method == METHOD_CHAINED, trees, trees_length, directory, directory_length);
+        *status = sound ? STATUS_OK : STATUS_CORRUPT;
     }
     if (*status == STATUS_OK)
         return r;
@@ -55,7 +47,7 @@ mphf_reader *mphf_reader_new(const char *isa, const mphf_parameters *p, uint64_t
 int mphf_reader_ordinals(mphf_reader *r, const uint8_t *ordinals, uint64_t length, uint64_t distinct)
 {
     u32 bits = distinct > 1 ? 64u - (u32)__builtin_clzll(distinct - 1) : 0;
-    if (!distinct || distinct > r->keys || bits > 57 || length != (r->keys * bits + 7) / 8 + 8)
+    if (!distinct || distinct > r->function.keys || bits > 57 || length != (r->function.keys * bits + 7) / 8 + 8)
         return STATUS_CORRUPT;
     r->distinct = distinct;
     r->ordinal_bits = bits;
@@ -65,7 +57,7 @@ int mphf_reader_ordinals(mphf_reader *r, const uint8_t *ordinals, uint64_t lengt
 
 int mphf_reader_offsets(mphf_reader *r, const uint8_t *offsets, uint64_t length, uint64_t blob_length)
 {
-    u64 count = r->distinct ? r->distinct : r->keys;
+    u64 count = r->distinct ? r->distinct : r->function.keys;
     r->blob_length = blob_length;
     return blob_length <= INT64_MAX && elias_fano_open(&r->offsets, offsets, length, count + 1, blob_length) ? STATUS_OK
                                                                                                              : STATUS_CORRUPT;
@@ -81,13 +73,8 @@ int mphf_reader_blocks(mphf_reader *r, const uint8_t *starts, uint64_t length, u
 int mphf_reader_keys(mphf_reader *r, const uint8_t *stored, uint64_t stored_length, uint64_t width, const uint8_t *offsets,
                      uint64_t offsets_length)
 {
-    r->stored = stored;
-    r->stored_length = stored_length;
-    r->stored_width = width;
-    r->stored_vary = offsets != NULL;
-    if (r->stored_vary)
-        return elias_fano_open(&r->key_offsets, offsets, offsets_length, r->keys + 1, stored_length) ? STATUS_OK : STATUS_CORRUPT;
-    return (unsigned __int128)r->keys * width == stored_length ? STATUS_OK : STATUS_CORRUPT;
+    return function_open_keys(&r->function, stored, stored_length, width, offsets != NULL, offsets, offsets_length) ? STATUS_OK
+                                                                                                                    : STATUS_CORRUPT;
 }
 
 void mphf_reader_free(mphf_reader *r)
@@ -102,7 +89,7 @@ int64_t mphf_index(const mphf_reader *r, const uint8_t *key, uint64_t length) { 
 
 int64_t mphf_find(const mphf_reader *r, const uint8_t *key, uint64_t length)
 {
-    return r->keys ? r->set->find(r, key, length) : ABSENT;
+    return r->function.keys ? r->set->find(r, key, length) : ABSENT;
 }
 
 int mphf_index_batch(const mphf_reader *r, const key_batch *keys, int64_t *out)
@@ -112,7 +99,7 @@ int mphf_index_batch(const mphf_reader *r, const key_batch *keys, int64_t *out)
 
 int mphf_find_batch(const mphf_reader *r, const key_batch *keys, int64_t *out)
 {
-    if (r->keys)
+    if (r->function.keys)
         return r->set->batch(r, keys, true, out);
     for (u64 i = 0; i < keys->count; i++)
         out[i] = ABSENT;
@@ -155,9 +142,9 @@ value_span mphf_block_span(const mphf_reader *r, uint64_t block)
 
 value_span mphf_key_span(const mphf_reader *r, uint64_t index)
 {
-    if (r->stored_vary)
-        return span_between(&r->key_offsets, index, r->stored_length);
-    return (value_span){(int64_t)(index * r->stored_width), (int64_t)((index + 1) * r->stored_width)};
+    if (r->function.stored_vary)
+        return span_between(&r->function.key_offsets, index, r->function.stored_length);
+    return (value_span){(int64_t)(index * r->function.stored_width), (int64_t)((index + 1) * r->function.stored_width)};
 }
 
 int mphf_key_span_batch(const mphf_reader *r, uint64_t first, uint64_t count, int64_t *begin, int64_t *end)

@@ -1,74 +1,10 @@
 /* From a key to its index, once for every instruction set (hardware popcount and bit deposit are worth a factor of three here):
- *
- *     hash -> bucket -> directory -> splitting tree -> index -> fingerprint -> stored key
- *
- * single, or in groups of keys that go through each stage together so that its cache misses overlap. */
+ * single as find.h has it, or in groups of keys that go through each stage together so that its cache misses overlap. */
 #include "chain_lookup.h"
-#include "methods/brute.h"
-#include "methods/rotation.h"
 #include "reader.h"
 
-typedef struct {
-    u64 first, start; /* keys before the bucket; its first bit */
-    u32 size;
-} bucket_place;
-
-/* Everything that comes from the file is checked here, so that `locate` may trust its arguments. */
-static bool find_bucket(const mphf_reader *r, u64 bucket, bucket_place *p)
-{
-    u64 size;
-    if (!directory_bucket(&r->directory, bucket, &p->first, &size, &p->start))
-        return false;
-    if (size > r->tables->largest || p->first > r->keys || size > r->keys - p->first ||
-        p->start > r->bit_count || r->trees.nodes[size].fixed > r->bit_count - p->start)
-        return false;
-    p->size = (u32)size;
-    return true;
-}
-
-static u64 index_in(const mphf_reader *r, const bucket_place *p, u64 lo)
-{
-    u32 before = p->size == 0                    ? 0
-                 : r->method == METHOD_ROTATION ? rotation_locate(&r->trees, lo, p->size, p->start)
-                                                : brute_locate(&r->trees, lo, p->size, p->start);
-    return index_behind(r, p->first, before);
-}
-
-static u32 fingerprint_at(const mphf_reader *r, u64 index)
-{
-    if (r->fingerprint_bits == 8)
-        return r->fingerprints[index];
-    u64 at = index * r->fingerprint_bits;
-    return (u32)(load64(r->fingerprints + at / 8) >> (at & 7) & ((1ull << r->fingerprint_bits) - 1));
-}
-
-static bool matches(const mphf_reader *r, u64 index, u64 hi)
-{
-    return !r->fingerprint_bits || fingerprint_at(r, index) == (hi & ((1ull << r->fingerprint_bits) - 1));
-}
-
-/* Where the key at an index lies, if keys are stored. NULL: the file contradicts itself. */
-static const u8 *stored_key(const mphf_reader *r, u64 index, u64 *length)
-{
-    u64 begin = index * r->stored_width, end = begin + r->stored_width;
-    if (r->stored_vary && !elias_fano_span(&r->key_offsets, index, r->stored_length, &begin, &end))
-        return NULL;
-    *length = end - begin;
-    return r->stored + begin;
-}
-
-/* `index`, or ABSENT if another key is stored there. */
-static int64_t confirmed(const mphf_reader *r, int64_t index, const u8 *key, u64 length)
-{
-    u64 own;
-    const u8 *stored = stored_key(r, (u64)index, &own);
-    if (!stored)
-        return STATUS_CORRUPT;
-    return own == length && !memcmp(stored, key, length) ? index : ABSENT;
-}
-
-/* The same for the `size` keys of a group from `begin` on, in stages: samples, offsets, keys. */
-static int confirm_group(const mphf_reader *r, const key_batch *keys, u64 begin, u32 size, int64_t *out)
+/* `confirmed` for the `size` keys of a group from `begin` on, in stages: samples, offsets, keys. */
+static int confirm_group(const function *r, const key_batch *keys, u64 begin, u32 size, int64_t *out)
 {
     const u8 *stored[GROUP];
     u64 lengths[GROUP];
@@ -99,28 +35,10 @@ static int confirm_group(const mphf_reader *r, const key_batch *keys, u64 begin,
     return STATUS_OK;
 }
 
-/* The index of some key of the set if this one is absent; STATUS_CORRUPT. keys > 0. *empty: so is its bucket. */
-static inline int64_t index_of_hash(const mphf_reader *r, hash128 h, bool *empty)
-{
-    u64 bucket = mulhi64(h.hi, r->buckets);
-    if (r->method == METHOD_CHAINED) {
-        chain_place p;
-        if (!chain_find(r, bucket, h.lo, &p))
-            return STATUS_CORRUPT;
-        *empty = !p.size;
-        return (int64_t)index_behind(r, p.first, chain_before(r, &p));
-    }
-    bucket_place p;
-    if (!find_bucket(r, bucket, &p))
-        return STATUS_CORRUPT;
-    *empty = !p.size;
-    return (int64_t)index_in(r, &p, h.lo);
-}
-
 /* Groups of at most GROUP hashes: every stage is done for all of them, so that its cache misses overlap. Keys whose bucket is empty
  * have their bit in *empty set. */
 
-static bool rice_group(const mphf_reader *r, const hash128 *h, u32 size, int64_t *out, u64 *empty)
+static bool rice_group(const function *r, const hash128 *h, u32 size, int64_t *out, u64 *empty)
 {
     bucket_place places[GROUP];
     for (u32 i = 0; i < size; i++) {
@@ -136,7 +54,7 @@ static bool rice_group(const mphf_reader *r, const hash128 *h, u32 size, int64_t
 }
 
 /* With `filter`, ABSENT for keys whose fingerprints differ; without, some index below `keys` for every key. */
-static int index_group(const mphf_reader *r, const hash128 *h, u32 size, bool filter, int64_t *out)
+static int index_group(const function *r, const hash128 *h, u32 size, bool filter, int64_t *out)
 {
     u64 empty = 0;
     if (!(r->method == METHOD_CHAINED ? chain_group(r, h, size, out, &empty) : rice_group(r, h, size, out, &empty)))
@@ -151,23 +69,9 @@ static int index_group(const mphf_reader *r, const hash128 *h, u32 size, bool fi
     return STATUS_OK;
 }
 
-static int64_t look_up_index(const mphf_reader *r, const u8 *key, u64 length)
-{
-    bool empty;
-    return index_of_hash(r, xxh3_128(key, length, r->seed), &empty);
-}
+static int64_t look_up_index(const mphf_reader *r, const u8 *key, u64 length) { return find_key(&r->function, key, length, false); }
 
-static int64_t look_up_find(const mphf_reader *r, const u8 *key, u64 length)
-{
-    hash128 h = xxh3_128(key, length, r->seed);
-    bool empty = false;
-    int64_t index = index_of_hash(r, h, &empty);
-    if (index < 0)
-        return index;
-    if (empty || !matches(r, (u64)index, h.hi))
-        return ABSENT;
-    return r->stored ? confirmed(r, index, key, length) : index;
-}
+static int64_t look_up_find(const mphf_reader *r, const u8 *key, u64 length) { return find_key(&r->function, key, length, true); }
 
 static int look_up_batch(const mphf_reader *r, const key_batch *keys, bool filter, int64_t *out)
 {
@@ -175,10 +79,10 @@ static int look_up_batch(const mphf_reader *r, const key_batch *keys, bool filte
     for (u64 begin = 0; begin < keys->count; begin += GROUP) {
         u32 size = (u32)(keys->count - begin < GROUP ? keys->count - begin : GROUP);
         for (u32 i = 0; i < size; i++)
-            h[i] = key_hash(keys, begin + i, r->seed);
-        if (index_group(r, h, size, filter, out + begin) != STATUS_OK)
+            h[i] = key_hash(keys, begin + i, r->function.seed);
+        if (index_group(&r->function, h, size, filter, out + begin) != STATUS_OK)
             return STATUS_CORRUPT;
-        if (filter && r->stored && confirm_group(r, keys, begin, size, out + begin) != STATUS_OK)
+        if (filter && r->function.stored && confirm_group(&r->function, keys, begin, size, out + begin) != STATUS_OK)
             return STATUS_CORRUPT;
     }
     return STATUS_OK;
@@ -191,7 +95,7 @@ static u64 bench_independent(const mphf_reader *r, const u64 *hi, const u64 *lo,
     u64 sum = 0;
     bool empty;
     for (u64 i = 0; i < count; i++)
-        sum += (u64)index_of_hash(r, (hash128){hi[i], lo[i]}, &empty);
+        sum += (u64)index_of_hash(&r->function, (hash128){hi[i], lo[i]}, &empty);
     return sum;
 }
 
@@ -200,7 +104,7 @@ static u64 bench_dependent(const mphf_reader *r, const u64 *hi, const u64 *lo, u
     u64 sum = 0;
     bool empty;
     for (u64 i = 0; i < count; i++) /* the lowest bit changes no bucket */
-        sum += (u64)index_of_hash(r, (hash128){hi[i] ^ (sum & 1), lo[i]}, &empty);
+        sum += (u64)index_of_hash(&r->function, (hash128){hi[i] ^ (sum & 1), lo[i]}, &empty);
     return sum;
 }
 
@@ -216,7 +120,7 @@ static int bench_batch(const mphf_reader *r, const u64 *hi, const u64 *lo, u64 c
         u32 size = (u32)(count - begin < GROUP ? count - begin : GROUP);
         for (u32 i = 0; i < size; i++)
             h[i] = (hash128){hi[begin + i], lo[begin + i]};
-        if (index_group(r, h, size, false, out + begin) != STATUS_OK)
+        if (index_group(&r->function, h, size, false, out + begin) != STATUS_OK)
             return STATUS_CORRUPT;
     }
     return STATUS_OK;

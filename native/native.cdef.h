@@ -47,6 +47,18 @@ void mphf_default_fanouts(mphf_parameters *p);
 int mphf_parameters_valid(const mphf_parameters *p);
 mphf_tables *mphf_tables_new(const mphf_parameters *p, uint32_t largest); /* NULL: no memory or not valid */
 void mphf_tables_free(mphf_tables *t);
+/* The tables as bytes, for kernels; they live as long as t. Only nodes[] unless the method is `chained`. */
+typedef struct {
+    const uint8_t *nodes, *links, *fields, *multiplier;
+    uint64_t nodes_length, links_length, fields_length, multiplier_length;
+} table_bytes;
+void mphf_tables_bytes(const mphf_tables *t, table_bytes *out);
+/* What a bucket of m keys takes with `chained`: bits of its string, nodes; and the most any bucket of up to m keys takes: sub-seeds of
+ * a class, in leaves and in splittings, and bits of a splitting's lower half. out[m] for m < count <= largest + 1. */
+typedef struct {
+    uint32_t bits, nodes, leaf_seeds, split_seeds, low_bits;
+} chain_demand;
+void mphf_chain_demands(const mphf_tables *t, uint32_t count, chain_demand *out);
 
 /* --- build --- */
 /* Of a bucket of chained seeds whose root salt does not fit its field. */

@@ -166,3 +166,18 @@ void mphf_tables_free(mphf_tables *t)
     free(t->multiplier);
     free(t);
 }
+
+void mphf_tables_bytes(const mphf_tables *t, table_bytes *out)
+{
+    u64 chained = t->parameters.method == METHOD_CHAINED;
+    *out = (table_bytes){
+        (const u8 *)t->nodes,
+        (const u8 *)t->links,
+        (const u8 *)t->fields,
+        (const u8 *)t->multiplier,
+        (t->largest + 1ull) * sizeof *t->nodes,
+        chained * (t->largest + 1) * sizeof *t->links,
+        chained * FIELD_AT(CHAIN_KINDS, 0, 1) * sizeof *t->fields,
+        chained * (CHAIN_SEEDS + 1) * sizeof *t->multiplier,
+    };
+}

@@ -6,7 +6,7 @@
 #include "words.h"
 #endif
 
-#define GAMMA 0x9E3779B97F4A7C15ull /* the golden ratio's fraction in 0.64; parts the hashes of a tree's levels */
+#define GAMMA ((u64)0x9E3779B97F4A7C15) /* the golden ratio's fraction in 0.64; parts the hashes of a tree's levels */
 #define LARGEST_BUCKET 65536u       /* keys; a position is 16 random bits times m */
 
 /* What the number of keys m decides about a node; a table of these, indexed by m, describes every tree. */
@@ -38,7 +38,7 @@ FN u32 position(u64 y, u32 m)
 }
 
 /* The part that position q of a splitting falls into. */
-FN u32 part_of(const node *v, u32 q)
+FN u32 part_of(GLOBAL const node *v, u32 q)
 {
     return v->fanout == 2 ? q >= v->unit : (q * v->reciprocal) >> 20;
 }

@@ -3,6 +3,7 @@
 #ifndef MPHF_WORDS_H
 #define MPHF_WORDS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -10,11 +11,13 @@ typedef uint8_t u8;
 typedef uint16_t u16;
 typedef uint32_t u32;
 typedef uint64_t u64;
+typedef int64_t i64;
 
 #define FN static inline
 #define OUTLINE_FN static __attribute__((noinline, unused)) /* keeps long keys' code out of short keys' way */
 #define CONSTANT static const /* a table in constant memory */
 #define GLOBAL                /* address space of what the caller hands in */
+#define UNLIKELY(x) __builtin_expect(x, 0)
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "mphfstore reads its little-endian files in place: big-endian machines are not supported"
@@ -22,6 +25,7 @@ typedef uint64_t u64;
 
 FN u64 mulhi64(u64 a, u64 b) { return (u64)(((unsigned __int128)a * b) >> 64); }
 FN u32 popcount64(u64 x) { return (u32)__builtin_popcountll(x); }
+FN u32 leading_zeros64(u64 x) { return (u32)__builtin_clzll(x); }   /* x != 0 */
 FN u32 trailing_zeros64(u64 x) { return (u32)__builtin_ctzll(x); } /* x != 0 */
 
 /* Unaligned little-endian loads. */
@@ -38,5 +42,7 @@ FN u64 load64(GLOBAL const u8 *p)
     memcpy(&x, p, sizeof x);
     return x;
 }
+
+FN bool same_bytes(GLOBAL const u8 *a, GLOBAL const u8 *b, u64 length) { return !memcmp(a, b, length); }
 
 #endif

@@ -226,7 +226,7 @@ def test_progress_goes_to_a_terminal_only(tmp_path: Path, monkeypatch: pytest.Mo
 LAYOUT = "key-column value-column table header delimiter escape "
 STORAGE = (
     "keys compression dedupe false-positive-rate on-duplicate fingerprint-bits preset method leaf-size bucket-size "
-    "seed threads metadata no-progress quiet "
+    "seed threads backend metadata no-progress quiet "
 )
 OPTIONS = {
     "build": "format values key-dtype " + LAYOUT + STORAGE,
@@ -237,7 +237,7 @@ OPTIONS = {
     "diff": "json quiet no-progress",
     "get": "json null quiet",
     "has": "json null quiet",
-    "info": "json",
+    "info": "devices json",
     "verify": "json quiet",
 }  # fmt: skip
 

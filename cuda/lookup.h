@@ -1,0 +1,61 @@
+/* Look-ups of batches: one work-item per key and turn, from its bytes to its index – find.h, as on the processor –, then to its value. */
+
+/* Numbers of a file, in the order in which _device.py puts them. */
+enum { N_KEYS, N_SEED, N_BUCKETS, N_METHOD, N_ROOT_BITS, N_LEAF, N_LARGEST, N_FINGERPRINT_BITS, N_TREES_LENGTH, N_DIRECTORY_LENGTH,
+       N_EXACT, N_STORED_LENGTH, N_STORED_WIDTH, N_STORED_VARY, N_KEY_OFFSETS_LENGTH };
+
+FN function function_of(GLOBAL const u64 *numbers, GLOBAL const node *nodes, GLOBAL const chain_link *links,
+                        GLOBAL const u16 *fields, GLOBAL const u16 *multiplier, GLOBAL const u8 *fingerprints)
+{
+    function f;
+    f.keys = numbers[N_KEYS];
+    f.seed = numbers[N_SEED];
+    f.buckets = numbers[N_BUCKETS];
+    f.method = (u32)numbers[N_METHOD];
+    f.root_bits = (u32)numbers[N_ROOT_BITS];
+    f.leaf = (u32)numbers[N_LEAF];
+    f.largest = (u32)numbers[N_LARGEST];
+    f.nodes = nodes;
+    f.chains.links = links;
+    f.chains.fields = fields;
+    f.chains.multiplier = multiplier;
+    f.fingerprint_bits = (u32)numbers[N_FINGERPRINT_BITS];
+    f.fingerprints = fingerprints;
+    f.stored = 0;
+    return f;
+}
+
+/* Indices of keys, as mphf_find_batch and, without `filter`, mphf_index_batch; keys > 0. With `offsets_given`, key i is
+ * data[offsets[i] … offsets[i + 1]), else a stretch of `width` bytes, less its trailing NULs if `strip`. */
+KERNEL void look_up(GLOBAL const u64 *numbers, GLOBAL const node *nodes, GLOBAL const chain_link *links, GLOBAL const u16 *fields,
+                    GLOBAL const u16 *multiplier, GLOBAL const u8 *trees, GLOBAL const u8 *directory,
+                    GLOBAL const u8 *fingerprints, GLOBAL const u8 *stored, GLOBAL const u8 *key_offsets, GLOBAL const u8 *data,
+                    GLOBAL const u64 *offsets, u32 offsets_given, u64 width, u32 strip, u64 count, u32 filter, GLOBAL i64 *out)
+{
+    function f = function_of(numbers, nodes, links, fields, multiplier, fingerprints);
+    bool sound = function_open(&f, f.method == METHOD_CHAINED, trees, numbers[N_TREES_LENGTH], directory,
+                               numbers[N_DIRECTORY_LENGTH]);
+    if (numbers[N_EXACT])
+        sound = function_open_keys(&f, stored, numbers[N_STORED_LENGTH], numbers[N_STORED_WIDTH], numbers[N_STORED_VARY] != 0,
+                                   key_offsets, numbers[N_KEY_OFFSETS_LENGTH]) && sound;
+    key_batch keys;
+    keys.data = data;
+    keys.offsets = offsets_given ? offsets : 0;
+    keys.width = width;
+    keys.strip = (int)strip;
+    for (u64 i = ALL_ITEM; i < count; i += ALL_ITEMS) {
+        u64 length;
+        GLOBAL const u8 *key = key_at(&keys, i, &length);
+        out[i] = sound ? find_key(&f, key, length, filter != 0) : (i64)STATUS_CORRUPT;
+    }
+}
+
+/* out[i] = the row of `width` bytes at indices[i]; of an index below 0, the row `missing`. */
+KERNEL void gather_rows(GLOBAL const u8 *rows, u64 width, GLOBAL const i64 *indices, u64 count, GLOBAL const u8 *missing,
+                        GLOBAL u8 *out)
+{
+    for (u64 at = ALL_ITEM; at < count * width; at += ALL_ITEMS) { /* neighbours read neighbouring bytes of a row */
+        u64 i = at / width, byte = at - i * width;
+        out[at] = indices[i] < 0 ? missing[byte] : rows[(u64)indices[i] * width + byte];
+    }
+}

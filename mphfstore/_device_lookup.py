@@ -1,0 +1,196 @@
+"""Look-ups of batches on a device: function, fingerprints, stored keys and values of fixed width lie in its memory
+(cuda/lookup.h)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._arrow import Columns
+from ._build import _tables
+from ._device import Session, session, table_buffers
+from ._errors import UnavailableError, sound
+from ._exact import width_of_keys
+from ._format import File, Kind, Section
+from ._keys import IntegerKeys, KeyBatch, Parts, listed
+from ._native import lib
+from ._opened import Opened
+from ._source import Window
+from ._values import flatten_one
+
+CHUNK = 1 << 22  # keys that are on their way to the device at a time
+_MISSING: Any = object()
+
+
+def session_for(backend: str) -> Session:
+    """For look-ups: "auto" is CUDA, else whatever OpenCL has. Raises UnavailableError."""
+    if backend != "auto":
+        return session(backend)
+    try:
+        return session("cuda")
+    except UnavailableError as error:
+        try:
+            return session("opencl")
+        except UnavailableError as other:
+            raise UnavailableError(f"{error}; {other}") from None
+
+
+class OnDevice:
+    """What `to_device` gives: a store, filter or function in a device's memory. Answers are those of the handle it
+    comes from, for keys as that takes them, and then numpy's arrays; or for keys that are an array on the device – of
+    the store's integer dtype, or of bytes, one row per key – arrays there, without a way through the host's memory:
+    pyopencl.array.Array made with `queue`, pycuda's GPUArray or what else has `__cuda_array_interface__`.
+
+    It keeps the file as it was when it was made: a `reload` of the handle does not change it."""
+
+    def __init__(self, opened: Opened, backend: str) -> None:
+        self._session = session_for(backend)
+        self._opened, self._header = opened, opened.file.header
+        device, header, sections = self._session.device, self._header, opened.file.sections
+
+        def there(section: Section) -> Any:
+            part = sections.get(section, b"")
+            return device.upload(np.frombuffer(part.in_memory() if isinstance(part, Window) else part, np.uint8))
+
+        tables = _tables(header.parameters(), header.largest_bucket)
+        self._function = [
+            device.upload(_numbers(opened.file)), *table_buffers(device, tables),
+            *map(there, (Section.TREES, Section.DIRECTORY, Section.FINGERPRINTS, Section.KEYS, Section.KEY_OFFSETS)),
+        ]  # fmt: skip
+        self._nothing = device.zeros(0)
+        self._rows = None if opened.values is None else there(Section.VALUES)
+
+    def __len__(self) -> int:
+        return self._header.keys
+
+    def __repr__(self) -> str:
+        return f"<{self._header.kind.name.lower()} of {len(self)} keys on {self._session.device.name}>"
+
+    @property
+    def queue(self) -> Any:
+        """OpenCL: the command queue that everything runs in, to make arrays with."""
+        return self._session.device.queue  # type: ignore[attr-defined]
+
+    def index_many(self, keys: Any) -> Any:
+        """Index of every key; -1 where it is absent, but from an MPHF, which does not know its keys."""
+        adopted = self._session.device.adopt(keys)
+        if adopted is not None:
+            count, width = self._check(adopted)
+            found = self._find(adopted, count, width=width)
+            return self._session.device.array(found, np.dtype(np.int64), count)
+        if self._header.kind is Kind.MPHF:
+            parts = Parts([self._opened.keys.batch(keys)])
+        else:
+            parts = self._opened.keys.parts(keys)
+        return self._indices(parts)
+
+    def contains_many(self, keys: Any) -> Any:
+        """`in` for every key."""
+        if self._header.kind is Kind.MPHF:
+            raise TypeError("a bare function does not know its keys")
+        return self.index_many(keys) >= 0
+
+    def get_many(self, keys: Iterable[Any], default: Any = _MISSING) -> Any:
+        """The values of a batch of keys, in its order: an array of the store's dtype, else a list. Values that have no
+        dtype are read on the host.
+
+        Absent keys have `default`; without one they raise KeyError, which names the first (of an array on the device,
+        its place)."""
+        device, opened = self._session.device, self._opened
+        if opened.file.schema.get("values") is None:
+            raise TypeError("this store has no values; use contains_many")
+        there = device.adopt(keys) is not None
+        if there and opened.values is None:
+            raise TypeError("values of this store have no dtype: they are not on the device")
+        batch: Any = keys if there else listed(keys)
+        indices = self.index_many(batch)
+        if default is _MISSING:
+            absent = (indices.get() if there else indices) < 0
+            if absent.any():
+                first = int(np.argmax(absent))
+                raise KeyError(first if there else batch.element(first) if isinstance(batch, Columns) else batch[first])
+        if opened.values is None:
+            return opened.value_list_at(indices, None if default is _MISSING else default)
+        dtype, count = opened.values.dtype, len(indices)
+        missing = np.zeros(1, dtype) if default is _MISSING else np.array([flatten_one(default, dtype)], dtype)
+        out = device.zeros(count * dtype.itemsize)
+        if count:
+            self._session.over(
+                "gather_rows", count * dtype.itemsize, self._rows, np.uint64(dtype.itemsize),
+                indices if there else device.upload(indices), np.uint64(count), device.upload(missing), out,
+            )  # fmt: skip
+        if there:
+            return device.array(out, dtype, count)
+        values = np.empty(count, dtype)
+        device.download(out, values)
+        return values
+
+    def _check(self, keys: Any) -> tuple[int, int]:
+        """Count and width of an array of keys on the device."""
+        kind = self._opened.keys
+        if isinstance(kind, IntegerKeys):
+            if len(keys.shape) != 1 or keys.dtype != kind.dtype:
+                raise TypeError(f"keys on the device are an array of {kind.dtype} here, not of {keys.dtype}")
+            return int(keys.shape[0]), kind.size
+        if len(keys.shape) != 2 or keys.dtype != np.uint8:
+            raise TypeError("keys on the device are rows of uint8 here: an array of two dimensions")
+        return int(keys.shape[0]), int(keys.shape[1])
+
+    def _indices(self, parts: Parts) -> NDArray[np.int64]:
+        device = self._session.device
+        indices, first = np.empty(parts.count, np.int64), 0
+        for batch in parts.batches:
+            for begin in range(0, batch.count, CHUNK):
+                part = batch.slice(begin, min(begin + CHUNK, batch.count))
+                device.download(self._find_batch(part), indices[first : first + part.count])
+                first += part.count
+        if (indices == lib.STATUS_CORRUPT).any():
+            sound(lib.STATUS_CORRUPT)
+        if parts.missing is not None:
+            indices[parts.missing] = lib.ABSENT
+        return indices
+
+    def _find_batch(self, batch: KeyBatch) -> Any:
+        device = self._session.device
+        data, offsets = batch.data, batch.offsets
+        if offsets is not None and batch.count:  # a slice keeps the whole of its batch's bytes
+            data = data[int(offsets[0]) : int(offsets[-1])]
+            offsets = offsets - offsets[0]
+        there = None if offsets is None else device.upload(offsets)
+        return self._find(device.upload(data), batch.count, there, batch.width, batch.strip)
+
+    def _find(self, data: Any, count: int, offsets: Any = None, width: int = 0, strip: bool = False) -> Any:
+        """Indices, on the device."""
+        filtered = self._header.kind is not Kind.MPHF
+        if count and not self._header.keys:
+            if not filtered:
+                raise ValueError("a function of no keys has no index to give")
+            return self._session.device.upload(np.full(count, lib.ABSENT, np.int64))
+        out = self._session.device.zeros(8 * count)
+        if count:
+            self._session.over(
+                "look_up", count, *self._function, data, self._nothing if offsets is None else offsets,
+                np.uint32(offsets is not None), np.uint64(width), np.uint32(strip), np.uint64(count),
+                np.uint32(filtered), out,
+            )  # fmt: skip
+        return out
+
+
+def _numbers(file: File) -> NDArray[np.uint64]:
+    """As cuda/lookup.h lists them."""
+    h, exact = file.header, file.schema.get("keys") == "exact"
+    width = width_of_keys(file) if exact else 0
+    trees, directory, stored, offsets = (
+        len(file.sections.get(section, b""))
+        for section in (Section.TREES, Section.DIRECTORY, Section.KEYS, Section.KEY_OFFSETS)
+    )
+    return np.array(
+        [
+            h.keys, h.seed, h.buckets, h.method, h.root_bits, h.leaf, h.largest_bucket, h.fingerprint_bits,
+            trees, directory, exact, stored, width or 0, width is None, offsets,
+        ],
+        np.uint64,
+    )  # fmt: skip

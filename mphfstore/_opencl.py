@@ -1,0 +1,125 @@
+"""OpenCL devices through PyOpenCL: GPUs of any vendor, and the processor through PoCL."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._errors import UnavailableError
+
+GRAIN = 16  # bytes: sizes of buffers are multiples of it
+
+
+class OpenCL:
+    """One device, with a context and a queue of its own."""
+
+    backend = "opencl"
+
+    def __init__(self, device: Any) -> None:
+        import pyopencl
+        import pyopencl.array
+
+        self._cl: Any = pyopencl
+        self._array: Any = pyopencl.array
+        self._device = device
+        self.name = device.name.strip()
+        self.gpu = bool(device.type & (pyopencl.device_type.GPU | pyopencl.device_type.ACCELERATOR))
+        self.units = int(device.max_compute_units)
+        self.memory = int(device.global_mem_size)
+        self.local_memory = int(device.local_mem_size)
+        self._queue: Any = None
+
+    def _start(self) -> Any:
+        if self._queue is None:
+            cl = self._cl
+            context = cl.Context([self._device])
+            self._queue = cl.CommandQueue(context, properties=cl.command_queue_properties.PROFILING_ENABLE)
+        return self._queue
+
+    def compile(self, text: str) -> Any:
+        return Kernels(self._cl.Program(self._start().context, text).build(options=["-cl-std=CL1.2"]))
+
+    def zeros(self, size: int) -> Any:
+        return self._array.zeros(self._start(), max(GRAIN, -(-size // GRAIN) * GRAIN), np.uint8)
+
+    def upload(self, array: NDArray[Any]) -> Any:
+        flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        buffer = self._array.empty(self._start(), max(GRAIN, -(-flat.nbytes // GRAIN) * GRAIN), np.uint8)
+        if flat.nbytes:
+            self._cl.enqueue_copy(self._queue, buffer.base_data, flat)
+        return buffer
+
+    def download(self, buffer: Any, out: NDArray[Any]) -> None:
+        if out.nbytes:
+            self._cl.enqueue_copy(self._queue, out, buffer.base_data, src_offset=buffer.offset)
+
+    def launch(self, kernel: Any, groups: int, items: int, local_bytes: int, *arguments: Any) -> Launch:
+        given = [one.base_data if isinstance(one, self._array.Array) else one for one in arguments]
+        if local_bytes:
+            given.append(self._cl.LocalMemory(local_bytes))
+        return Launch(kernel(self._start(), (groups * items,), (items,), *given))
+
+    def adopt(self, array: Any) -> Any:
+        if not isinstance(array, self._array.Array):
+            return None
+        if array.context != self._start().context:
+            raise ValueError("the array lies in another OpenCL context: make it with the queue of `to_device`'s object")
+        if array.offset or not array.flags.c_contiguous:
+            array = array.copy(self._queue)
+        array.finish()  # of whatever queue fills it
+        return array
+
+    def array(self, buffer: Any, dtype: np.dtype[Any], count: int) -> Any:
+        return buffer[: count * dtype.itemsize].view(dtype)
+
+    @property
+    def queue(self) -> Any:
+        """The pyopencl.CommandQueue that everything runs in."""
+        return self._start()
+
+
+class Kernels:
+    """Kernels of a program, each made once."""
+
+    def __init__(self, program: Any) -> None:
+        self._program = program
+
+    def __getattr__(self, name: str) -> Any:
+        kernel = getattr(self._program, name)
+        setattr(self, name, kernel)
+        return kernel
+
+
+class Launch:
+    def __init__(self, event: Any) -> None:
+        self._event = event
+
+    def seconds(self) -> float:
+        self._event.wait()
+        return float(self._event.profile.end - self._event.profile.start) * 1e-9
+
+
+def devices() -> list[OpenCL]:
+    """All devices, GPUs first. Raises UnavailableError."""
+    try:
+        import pyopencl as cl
+    except ImportError as error:
+        raise UnavailableError(
+            f"backend 'opencl' needs PyOpenCL ({error}): pip install mphfstore[opencl], which runs on the processor too"
+        ) from None
+    try:
+        found = [OpenCL(device) for platform in cl.get_platforms() for device in platform.get_devices()]
+    except cl.Error:  # what the loader says without a single driver
+        found = []
+    if not found:
+        raise UnavailableError(
+            "backend 'opencl' finds no device: install the GPU's driver, or for the processor "
+            "pip install pocl-binary-distribution (Debian: apt install pocl-opencl-icd)"
+        )
+    return sorted(found, key=lambda device: not device.gpu)
+
+
+def best() -> OpenCL:
+    return devices()[0]

@@ -1,0 +1,301 @@
+"""Kernels, run on the processor through PoCL: the device's files are native code's, byte for byte, and its look-ups
+find what the handle finds."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from chains import FANOUTS, ROOMS, Shape, draw_los, first_hash
+
+import mphfstore as ms
+from mphfstore import _build, _device, _device_build, _device_lookup
+from mphfstore._build import Options, build_hashed
+
+pytest.importorskip("pyopencl", exc_type=ImportError)
+try:
+    SESSION = _device.session("opencl")
+except ms.UnavailableError as error:
+    pytest.skip(str(error), allow_module_level=True)
+
+
+def both(monkeypatch: pytest.MonkeyPatch, keys: Any, shape: Shape, bucket_size: int, seed: int = 1) -> ms.Filter:
+    """A filter built on the device, after it is compared with native code's."""
+    monkeypatch.setitem(_build.PRESETS, "tested", shape.preset(bucket_size))
+    options: dict[str, Any] = {"preset": "tested", "seed": seed, "fingerprint_bits": 7}
+    built = ms.Filter.build(keys, backend="opencl", **options)
+    assert built.to_bytes() == ms.Filter.build(keys, backend="native", **options).to_bytes()
+    return built
+
+
+@pytest.fixture
+def native_buckets(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many buckets native code built for the device, one entry per batch."""
+    counts: list[int] = []
+    rest = _device_build.Batches._build_rest
+
+    def counted(self: Any, built: Any, numbers: Any, *others: Any) -> None:
+        counts.append(len(numbers))
+        rest(self, built, numbers, *others)
+
+    monkeypatch.setattr(_device_build.Batches, "_build_rest", counted)
+    return counts
+
+
+@pytest.mark.parametrize("preset", list(ms.PRESETS))
+@pytest.mark.parametrize("n", [0, 1, 2, 3, 17, 300, 5000])
+def test_files_of_presets(n: int, preset: str, native_buckets: list[int]) -> None:
+    keys = [b"key %d" % i for i in range(n)]
+    built = [ms.MPHF.build(keys, preset=preset, seed=n, backend=backend).to_bytes() for backend in ("opencl", "native")]
+    assert built[0] == built[1]
+    assert sum(native_buckets) == 0
+
+
+@pytest.mark.parametrize("leaf", range(2, 17))
+def test_files_of_every_leaf_size(leaf: int, monkeypatch: pytest.MonkeyPatch, native_buckets: list[int]) -> None:
+    for number, room in enumerate(ROOMS):
+        fanouts = FANOUTS[(leaf + number) % len(FANOUTS)]
+        if leaf > 9 and fanouts[0] == 8:  # more than 24 bits for a number
+            fanouts = (4, 3, 4)
+        shape = Shape(leaf, fanouts, room, ROOMS[(number + 2) % 5], (4, 1, 16)[number % 3])
+        both(monkeypatch, np.arange(1500), shape, (1, 5, 40, 100, 30)[number])
+    assert len(native_buckets) == 5
+
+
+@pytest.mark.parametrize("shape", [Shape.of_preset("balanced"), Shape(4, (3, 5, 2), 100, 200, 2)])
+def test_every_bucket_alone(shape: Shape, native_buckets: list[int]) -> None:
+    """Bit strings compared bucket by bucket: every size up to 60 in one function."""
+    los = draw_los(range(61), 5)
+    sizes = np.array([len(bucket) for bucket in los])
+    hi = np.repeat(np.array([first_hash(i, 61) for i in range(61)], np.uint64), sizes)
+    lo = np.array([x for bucket in los for x in bucket], np.uint64)
+    options = Options("chained", shape.leaf, 30, shape.chain)
+    assert -(-len(hi) // 30) == 61
+    native, device = (build_hashed(hi, lo, 0, options, session) for session in (None, SESSION))
+    assert np.array_equal(native.trees, device.trees) and np.array_equal(native.directory, device.directory)
+    assert np.array_equal(native.hi, device.hi) and np.array_equal(native.records, device.records)
+    assert native_buckets == [0]
+
+
+@pytest.mark.parametrize("items", [1, 3, 64])
+def test_work_groups_of_other_sizes(items: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_device_build, "ITEMS", items)
+    both(monkeypatch, np.arange(3000), Shape.of_preset("fast"), 80)
+
+
+def test_batches(monkeypatch: pytest.MonkeyPatch, native_buckets: list[int]) -> None:
+    monkeypatch.setattr(_device_build, "BATCH_KEYS", 20_000)
+    seen: list[tuple[int, int]] = []
+    keys = np.arange(70_000)
+    built = ms.MPHF.build(keys, seed=1, backend="opencl", progress=lambda *done: seen.append(done))
+    assert built.to_bytes() == ms.MPHF.build(keys, seed=1, backend="native").to_bytes()
+    assert len(native_buckets) == 4 and len(seen) == 5 and seen == sorted(seen) and seen[-1] == (70_000, 70_000)
+
+
+def test_buckets_too_large_for_local_memory(monkeypatch: pytest.MonkeyPatch, native_buckets: list[int]) -> None:
+    shape = Shape.of_preset("balanced")
+    tables = _build._tables(Options("chained", shape.leaf, 110, shape.chain).parameters(), 200)
+    monkeypatch.setattr(SESSION.device, "local_memory", int(_device_build.Demands(tables, 200).local_bytes()[110]))
+    both(monkeypatch, np.arange(5000), Shape.of_preset("balanced"), 110)
+    monkeypatch.setattr(SESSION.device, "local_memory", 100)
+    both(monkeypatch, np.arange(500), Shape.of_preset("balanced"), 110)
+    assert 0 < native_buckets[0] < 46 and native_buckets[1] == 5
+
+
+def test_buckets_of_too_many_visits(monkeypatch: pytest.MonkeyPatch, native_buckets: list[int]) -> None:
+    monkeypatch.setattr(_device_build, "VISITS_PER_NODE", 1)
+    both(monkeypatch, np.arange(5000), Shape.of_preset("balanced"), 100)
+    assert native_buckets[0] > 10
+
+
+def test_root_salts_in_the_side_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    for visits in (64, 4):  # of the device's buckets, and of native ones
+        monkeypatch.setattr(_device_build, "VISITS_PER_NODE", visits)
+        both(monkeypatch, np.arange(3000), Shape(6, (3, 3, 3), 0, 26, 1), 30)
+
+
+def test_crowds_of_solutions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pairs of `lo` whose words are equal under even salts: more solutions than are held."""
+    draw, shape = random.Random(4), Shape(2, (8, 2, 2), 0, 512, 16)
+    los = [lo ^ apart for lo in (draw.getrandbits(64) & ~(1 << 32) for _ in range(8 * 50)) for apart in (0, 1 << 31)]
+    hi = np.repeat(np.array([first_hash(i, 50) for i in range(50)], np.uint64), 16)
+    options = Options("chained", shape.leaf, 16, shape.chain)
+    native, device = (build_hashed(hi, np.array(los, np.uint64), 0, options, session) for session in (None, SESSION))
+    assert np.array_equal(native.trees, device.trees) and np.array_equal(native.records, device.records)
+
+
+def test_duplicates() -> None:
+    keys = np.concatenate([np.arange(2000), [7]])
+    with pytest.raises(ms.DuplicateKeyError, match="7 in records 7 and 2000"):
+        ms.MPHF.build(keys, backend="opencl")
+    one, other = (ms.Filter.build(keys, seed=1, backend=backend) for backend in ("opencl", "native"))
+    assert one.to_bytes() == other.to_bytes()
+
+
+def test_a_device_that_errs_makes_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    download = type(SESSION.device).download
+
+    def broken(self: Any, buffer: Any, out: Any) -> None:
+        download(self, buffer, out)
+        if out.nbytes == 8 * 1000:
+            out[3] = out[4]
+
+    monkeypatch.setattr(type(SESSION.device), "download", broken)
+    with pytest.raises(ms.BuildError, match="no bijection"):
+        ms.MPHF.build(np.arange(1000), backend="opencl")
+
+
+def test_a_store(tmp_path: Path) -> None:
+    records = {f"key {i}": i for i in range(3000)}
+    for backend in ("opencl", "native"):
+        ms.build(tmp_path / backend, records, values="<u4", seed=2, backend=backend)
+    assert (tmp_path / "opencl").read_bytes() == (tmp_path / "native").read_bytes()
+
+
+# look-ups
+
+KEYS: dict[str, Any] = {
+    "texts": [f"{i}" * (i % 9) + "x" * (i % 300) + str(i) for i in range(2000)],
+    "S": np.array([b"%d" % (i * i) for i in range(2000)]),
+    "u8": np.arange(2000, dtype="<u8"),
+    "i2": np.arange(-1000, 1000, dtype="<i2"),
+}
+ABSENT: dict[str, Any] = {
+    "texts": ["", "absent", *(str(i) for i in range(2000, 2500))],
+    "S": np.array([b"%d!" % i for i in range(500)]),
+    "u8": np.arange(5000, 5500, dtype="<u8"),
+    "i2": np.arange(2000, 2500, dtype="<i2"),
+}
+
+
+@pytest.mark.parametrize("kind", list(KEYS))
+@pytest.mark.parametrize("method", ["chained", "brute", "rotation"])
+def test_look_ups(kind: str, method: str, make: Any) -> None:
+    keys, absent = KEYS[kind], ABSENT[kind]
+    dtype = keys.dtype if isinstance(keys, np.ndarray) and keys.dtype.kind in "iu" else None
+    store = make((keys, np.arange(2000) * 7), values="<i4", key_dtype=dtype, method=method, fingerprint_bits=5)
+    there = store.to_device("opencl")
+    assert len(there) == 2000
+    for batch in (keys, absent, keys[:1], keys[:0]):
+        assert np.array_equal(there.index_many(batch), store.index_many(batch))
+        assert np.array_equal(there.contains_many(batch), store.contains_many(batch))
+        assert np.array_equal(there.get_many(batch, -1), store.get_many(batch, -1))
+    assert np.array_equal(there.get_many(keys), np.arange(2000) * 7)
+    with pytest.raises(KeyError):
+        there.get_many(absent)
+
+
+@pytest.mark.parametrize("kind", list(KEYS))
+@pytest.mark.parametrize("mode", ["mmap", "pread"])
+def test_exact_stores_are_never_wrong(kind: str, mode: str, tmp_path: Path) -> None:
+    keys, absent = KEYS[kind], ABSENT[kind]
+    dtype = keys.dtype if isinstance(keys, np.ndarray) and keys.dtype.kind in "iu" else None
+    ms.build(
+        tmp_path / "s", (keys, np.arange(2000) * 7), values="<i4", key_dtype=dtype, keys="exact", fingerprint_bits=0
+    )
+    with ms.open(tmp_path / "s", mode=mode) as store:
+        there = store.to_device("opencl")
+        assert np.array_equal(there.get_many(keys, -1), np.arange(2000) * 7)
+        assert not there.contains_many(absent).any()
+
+
+def test_batches_beyond_a_transfer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_device_lookup, "CHUNK", 700)
+    keys = KEYS["texts"]
+    built = ms.Filter.build(keys, seed=1)
+    assert np.array_equal(built.to_device("opencl").index_many(keys), built.index_many(keys))
+
+
+@pytest.mark.parametrize(("preset", "bucket"), [("quick", 1), ("fast", None), ("smallest", None), ("balanced", 20_000)])
+@pytest.mark.parametrize("bits", [0, 1, 8, 13, 32])
+def test_look_ups_in_every_kind_of_directory(preset: str, bucket: int | None, bits: int) -> None:
+    keys = np.arange(40_000, dtype=np.uint32)
+    built = ms.Filter.build(keys, preset=preset, bucket_size=bucket, seed=3, fingerprint_bits=bits)
+    there = built.to_device("opencl")
+    every = np.arange(60_000, dtype=np.uint32)
+    assert np.array_equal(there.index_many(every), built.index_many(every))
+
+
+def test_look_ups_of_a_function() -> None:
+    function = ms.MPHF.build([b"%d" % i for i in range(3000)], seed=1)
+    there = function.to_device("opencl")
+    keys = [b"%d" % i for i in range(5000)]
+    assert np.array_equal(there.index_many(keys), function.index_many(keys))
+    with pytest.raises(TypeError):
+        there.contains_many(keys)
+    empty = ms.MPHF.build([]).to_device("opencl")
+    with pytest.raises(ValueError, match="no keys"):
+        empty.index_many([b"a"])
+
+
+def test_root_salts_of_the_side_table_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    built = both(monkeypatch, np.arange(3000), Shape(6, (3, 3, 3), 0, 26, 1), 30)
+    assert np.array_equal(built.to_device("opencl").index_many(np.arange(3000)), built.index_many(np.arange(3000)))
+
+
+@pytest.mark.parametrize(
+    ("values", "value"),
+    [
+        ("bytes", lambda i: b"%d" % i),
+        ("bytes", lambda i: b"%04d" % i),
+        ([("a", "<f8"), ("b", "S3")], lambda i: (i / 7, b"xy")),
+    ],
+)
+def test_values_of_other_kinds(values: Any, value: Any, make: Any) -> None:
+    keys = [f"k{i}" for i in range(500)]
+    store = make([(key, value(i)) for i, key in enumerate(keys)], values=values)
+    there = store.to_device("opencl")
+    expected, got = store.get_many(keys), there.get_many(keys)
+    assert type(expected) is type(got) and list(expected) == list(got)
+    assert len(there.get_many([])) == 0
+
+
+def test_no_values(make: Any) -> None:
+    there = make(["a"], values=None).to_device("opencl")
+    with pytest.raises(TypeError, match="contains_many"):
+        there.get_many(["a"])
+    assert there.contains_many(["a", "b"]).tolist() == [True, False]
+
+
+def test_integers_that_the_dtype_does_not_have_are_absent(make: Any) -> None:
+    there = make((np.arange(10, dtype=np.uint8), np.arange(10)), values="<i8").to_device("opencl")
+    assert there.contains_many([1, 300, -1]).tolist() == [True, False, False]
+    with pytest.raises(TypeError):
+        there.contains_many(["a"])
+    with pytest.raises(TypeError, match="single key"):
+        there.contains_many("a")
+
+
+def test_arrays_on_the_device_stay_there(make: Any) -> None:
+    import pyopencl.array as cl_array
+
+    keys = np.arange(3000, dtype=np.uint64)
+    store = make((keys, keys * 3), values="<u8", fingerprint_bits=9)
+    there = store.to_device("opencl")
+    asked = np.arange(1000, 5000, dtype=np.uint64)
+    given = cl_array.to_device(there.queue, asked)
+    for call, options in (("index_many", ()), ("contains_many", ()), ("get_many", (5,))):
+        got = getattr(there, call)(given, *options)
+        assert isinstance(got, cl_array.Array)
+        assert np.array_equal(got.get(), getattr(store, call)(asked, *options))
+    with pytest.raises(KeyError):
+        there.get_many(given)
+    with pytest.raises(TypeError, match="uint64"):
+        there.index_many(cl_array.to_device(there.queue, asked.astype(np.int32)))
+    rows = np.frombuffer(b"".join(b"%08d" % i for i in range(1000)), np.uint8).reshape(1000, 8)
+    texts = make([b"%08d" % i for i in range(900)], values=None).to_device("opencl")
+    assert texts.contains_many(cl_array.to_device(texts.queue, rows)).get().astype(bool)[:900].all()
+
+
+def test_a_contradictory_file_gives_an_exception() -> None:
+    from conftest import sections_of, with_section
+
+    data = ms.Filter.build(np.arange(3000), seed=1).to_bytes()
+    directory = bytearray(sections_of(data)[3])
+    directory[64:80] = b"\xff" * 16  # sizes of the first buckets
+    there = ms.Filter.from_bytes(with_section(data, 3, bytes(directory))).to_device("opencl")
+    with pytest.raises(ms.FormatError, match="contradicts"):
+        there.index_many(np.arange(3000))
