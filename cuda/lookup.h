@@ -25,12 +25,11 @@ FN function function_of(GLOBAL const u64 *numbers, GLOBAL const node *nodes, GLO
     return f;
 }
 
-/* Indices of keys, as mphf_find_batch and, without `filter`, mphf_index_batch; keys > 0. With `offsets_given`, key i is
- * data[offsets[i] … offsets[i + 1]), else a stretch of `width` bytes, less its trailing NULs if `strip`. */
+/* Indices of keys, as mphf_find_batch and, without `filter`, mphf_index_batch; keys > 0. */
 KERNEL void look_up(GLOBAL const u64 *numbers, GLOBAL const node *nodes, GLOBAL const chain_link *links, GLOBAL const u16 *fields,
                     GLOBAL const u16 *multiplier, GLOBAL const u8 *trees, GLOBAL const u8 *directory,
-                    GLOBAL const u8 *fingerprints, GLOBAL const u8 *stored, GLOBAL const u8 *key_offsets, GLOBAL const u8 *data,
-                    GLOBAL const u64 *offsets, u32 offsets_given, u64 width, u32 strip, u64 count, u32 filter, GLOBAL i64 *out)
+                    GLOBAL const u8 *fingerprints, GLOBAL const u8 *stored, GLOBAL const u8 *key_offsets,
+                    KEY_ARGUMENTS, u32 filter, GLOBAL i64 *out)
 {
     function f = function_of(numbers, nodes, links, fields, multiplier, fingerprints);
     bool sound = function_open(&f, f.method == METHOD_CHAINED, trees, numbers[N_TREES_LENGTH], directory,
@@ -38,11 +37,7 @@ KERNEL void look_up(GLOBAL const u64 *numbers, GLOBAL const node *nodes, GLOBAL 
     if (numbers[N_EXACT])
         sound = function_open_keys(&f, stored, numbers[N_STORED_LENGTH], numbers[N_STORED_WIDTH], numbers[N_STORED_VARY] != 0,
                                    key_offsets, numbers[N_KEY_OFFSETS_LENGTH]) && sound;
-    key_batch keys;
-    keys.data = data;
-    keys.offsets = offsets_given ? offsets : 0;
-    keys.width = width;
-    keys.strip = (int)strip;
+    key_batch keys = KEYS_GIVEN;
     for (u64 i = ALL_ITEM; i < count; i += ALL_ITEMS) {
         u64 length;
         GLOBAL const u8 *key = key_at(&keys, i, &length);

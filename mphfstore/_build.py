@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import warnings
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
@@ -21,8 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._device import BACKENDS, Session, chosen
-from ._errors import BuildError, DuplicateKeyError, UnavailableError
+from ._device import BACKENDS, chosen
+from ._errors import BuildError, DuplicateKeyError
 from ._format import chain_directory_words, chain_line, directory_words
 from ._keys import KeyBatch, KeyType
 from ._native import ffi, lib
@@ -153,44 +154,46 @@ class _Unsolved(Exception):
     """Some bucket has no solution: equal keys, or distinct ones with equal hashes."""
 
 
-def build_index(keys: KeyBatch, key_type: KeyType, options: Options) -> Index:
-    """Raises DuplicateKeyError by policy, BuildError if no seed of nine serves, MemoryError; KeyboardInterrupt
-    stops all threads."""
-    session = _session(options, len(keys))
+def build_index(keys: KeyBatch, key_type: KeyType, options: Options, *, records: bool = True) -> Index:
+    """records: whether the index is to have them. Raises DuplicateKeyError by policy, BuildError if no seed of nine
+    serves, MemoryError; KeyboardInterrupt stops all threads. UnavailableError, and whatever a driver raises, where a
+    device was asked for; with backend "auto", native code takes over, with a warning."""
+    sessions = chosen(options.backend, len(keys))
     first_seed = secrets.randbits(64) if options.seed is None else options.seed
     kept: Words | None = None  # records that remain after duplicates were dropped
     attempt = 0
     while attempt < SEEDS:
         seed = (first_seed + attempt) % (1 << 64)
-        hi, lo = hash_batch(keys, seed)
+        hashes = None
         try:
-            index = build_hashed(hi, lo, seed, options, session)
+            if sessions and len(keys):
+                from ._device_build import build_on  # it builds on this module
+
+                index = build_on(sessions, keys, seed, options, records=records)
+            else:
+                hashes = hash_batch(keys, seed)
+                index = build_hashed(*hashes, seed, options)
         except _Unsolved:
-            unique = _unique_records(keys, key_type, hi, lo, options.on_duplicate)
+            unique = _unique_records(keys, key_type, *(hashes or hash_batch(keys, seed)), options.on_duplicate)
             if unique is None:
                 attempt += 1
             else:  # begin again as if only these had been given
                 keys, attempt = keys.take(unique), 0
                 kept = unique if kept is None else kept[unique]
             continue
-        if kept is not None:
+        except Exception as error:
+            if not sessions or options.backend != "auto":
+                raise
+            warnings.warn(f"{sessions[0].device.name}: {error}; native code builds instead", RuntimeWarning, 2)
+            sessions = []
+            continue
+        if kept is not None and records:
             index = Index(**{**index.__dict__, "records": kept[index.records]})
         return index
     raise BuildError(
         f"no function found for {len(keys)} distinct keys with {SEEDS} seeds from {first_seed} on: "
         f"are buckets of {options.bucket_size} keys too large, or were the keys chosen to collide?"
     )
-
-
-def _session(options: Options, keys: int) -> Session | None:
-    """The device to build on, None for native code."""
-    if options.method == "chained":
-        return chosen(options.backend, keys)
-    if options.backend in ("cuda", "opencl"):
-        raise UnavailableError(
-            f"backend {options.backend!r} builds method 'chained' only: use backend='native' for {options.method!r}"
-        )
-    return None
 
 
 def hash_batch(keys: KeyBatch, seed: int) -> tuple[Words, Words]:
@@ -205,27 +208,19 @@ def partitions_log2(keys: int) -> int:
     return min(MAX_PARTITIONS_LOG2, max(0, (keys // PARTITION_KEYS).bit_length() - 1))
 
 
-def build_hashed(hi: Words, lo: Words, seed: int, options: Options, session: Session | None = None) -> Index:
-    """From the keys' hashes, natively or on a device. Raises _Unsolved."""
+def bucket_count(keys: int, options: Options) -> int:
+    """Of a function: a multiple of the number of partitions."""
+    log2 = partitions_log2(keys)
+    return -(-keys // (options.bucket_size << log2)) << log2
+
+
+def build_hashed(hi: Words, lo: Words, seed: int, options: Options) -> Index:
+    """From the keys' hashes, natively. Raises _Unsolved."""
     parameters = options.parameters()
     count, log2 = len(hi), partitions_log2(len(hi))
-    per_partition = -(-count // (options.bucket_size << log2))
-    buckets = per_partition << log2 if count else 0
+    buckets = bucket_count(count, options)
+    per_partition = buckets >> log2
     ordered_hi, ordered_records = np.empty_like(hi), np.empty_like(hi)
-
-    def index(partitions: list[Any], tables: Any) -> Index:
-        join = _join_chained if options.method == "chained" else _join
-        trees, directory = join(partitions, buckets, buckets // len(partitions), tables)
-        largest = max(p.largest for p in partitions)
-        sections = trees, directory, ordered_hi, ordered_records
-        return Index(parameters, options.bucket_size, seed, count, buckets, largest, *sections)
-
-    if session is not None and count:
-        from ._device_build import Batches  # it builds on this module
-
-        batches = Batches(session, parameters, buckets, options)
-        built = batches.run(hi, lo, ordered_hi, ordered_records)  # holds what the partitions point to
-        return index([batch.partition for batch in built], batches.tables)
     starts = np.empty((1 << log2) + 1, np.uint64)
     parted = np.empty((count, 3), np.uint64)
     lib.mphf_scatter(_words(hi), _words(lo), count, log2, _words(starts), ffi.from_buffer("hashed_record[]", parted))
@@ -239,14 +234,19 @@ def build_hashed(hi: Words, lo: Words, seed: int, options: Options, session: Ses
         if end - begin >= 1 << 32:
             raise _Unsolved  # a hash that spreads nothing
         return lib.mphf_build_partition(
-            tables, search_isa, number * per_partition, per_partition if count else 0, buckets,
+            tables, search_isa, number * per_partition, per_partition, buckets,
             ffi.from_buffer("hashed_record[]", parted[begin:end]), end - begin,
             _words(ordered_hi[begin:end]), _words(ordered_records[begin:end]), cancel,
         )  # fmt: skip
 
     with _released(_run(build, starts, options)) as partitions:
         largest = max(p.largest for p in partitions)
-        return index(partitions, tables if largest <= expected else _tables(parameters, largest))
+        join = _join_chained if options.method == "chained" else _join
+        trees, directory = join(
+            partitions, buckets, per_partition, tables if largest <= expected else _tables(parameters, largest)
+        )
+        sections = trees, directory, ordered_hi, ordered_records
+        return Index(parameters, options.bucket_size, seed, count, buckets, largest, *sections)
 
 
 class _released:
@@ -305,6 +305,7 @@ def _check(partition: Any) -> None:
 
 
 def _tables(parameters: Any, largest: int) -> Any:
+    """Of trees of buckets up to a size. Raises BuildError."""
     tables = ffi.gc(lib.mphf_tables_new(parameters, largest), lib.mphf_tables_free)
     if tables == ffi.NULL:
         raise BuildError(f"parameters out of bounds: leaf_size {parameters.leaf} with buckets of {largest} keys")

@@ -3,6 +3,8 @@ written. The kernels' text is compiled for CUDA by the tests."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from numpy.typing import NDArray
 from ._errors import UnavailableError
 
 GRAIN = 16  # bytes: sizes of buffers are multiples of it
+USUAL_SHARED_MEMORY = 48 << 10  # bytes; a kernel has to ask for more
 
 
 class Cuda:
@@ -26,7 +29,8 @@ class Cuda:
         self.name = self._device.name()
         self.units = int(self._device.get_attribute(attributes.MULTIPROCESSOR_COUNT))
         self.memory = int(self._device.total_memory())
-        self.local_memory = int(self._device.get_attribute(attributes.MAX_SHARED_MEMORY_PER_BLOCK))
+        self.local_memory = int(self._device.get_attribute(attributes.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN))
+        self.largest_buffer = self.memory
 
     def _start(self) -> Any:
         """Makes the context current in this thread."""
@@ -44,29 +48,45 @@ class Cuda:
 
         return Kernels(SourceModule(text, no_extern_c=True, options=["--std=c++14"]))
 
+    def empty(self, size: int) -> Any:
+        return self._start().empty(max(GRAIN, -(-size // GRAIN) * GRAIN), np.uint8)
+
     def zeros(self, size: int) -> Any:
         return self._start().zeros(max(GRAIN, -(-size // GRAIN) * GRAIN), np.uint8)
 
+    def pinned(self, size: int) -> NDArray[np.uint8]:
+        self._start()
+        memory: NDArray[np.uint8] = self._driver.pagelocked_empty(size, np.uint8)
+        return memory
+
+    def send(self, buffer: Any, array: NDArray[np.uint8]) -> Event:
+        return self._timed(partial(self._driver.memcpy_htod_async, buffer.gpudata, array))
+
     def upload(self, array: NDArray[Any]) -> Any:
         flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        buffer = self._start().empty(max(GRAIN, -(-flat.nbytes // GRAIN) * GRAIN), np.uint8)
+        buffer = self.empty(flat.nbytes)
         if flat.nbytes:
             self._driver.memcpy_htod(buffer.gpudata, flat)
         return buffer
 
-    def download(self, buffer: Any, out: NDArray[Any]) -> None:
+    def download(self, buffer: Any, out: NDArray[Any], begin: int = 0) -> None:
         self._start()
         if out.nbytes:
-            self._driver.memcpy_dtoh(out, buffer.gpudata)
+            self._driver.memcpy_dtoh(out, int(buffer.gpudata) + begin)
 
-    def launch(self, kernel: Any, groups: int, items: int, local_bytes: int, *arguments: Any) -> Launch:
+    def launch(self, kernel: Any, groups: int, items: int, local_bytes: int, *arguments: Any) -> Event:
+        given = [getattr(one, "gpudata", one) for one in arguments]
+        if local_bytes > USUAL_SHARED_MEMORY:
+            kernel.set_attribute(self._driver.function_attribute.MAX_DYNAMIC_SHARED_SIZE_BYTES, local_bytes)
+        return self._timed(partial(kernel, *given, block=(items, 1, 1), grid=(groups, 1), shared=local_bytes))
+
+    def _timed(self, call: Callable[[], object]) -> Event:
         self._start()
         begin, end = self._driver.Event(), self._driver.Event()
-        given = [getattr(one, "gpudata", one) for one in arguments]
         begin.record()
-        kernel(*given, block=(items, 1, 1), grid=(groups, 1), shared=local_bytes)
+        call()
         end.record()
-        return Launch(begin, end)
+        return Event(begin, end)
 
     def adopt(self, array: Any) -> Any:
         """Also anything else with `__cuda_array_interface__`."""
@@ -99,9 +119,12 @@ class Kernels:
         return self._module.get_function(name)
 
 
-class Launch:
+class Event:
     def __init__(self, begin: Any, end: Any) -> None:
         self._begin, self._end = begin, end
+
+    def wait(self) -> None:
+        self._end.synchronize()
 
     def seconds(self) -> float:
         self._end.synchronize()
@@ -124,7 +147,3 @@ def devices() -> list[Cuda]:
     if not found:
         raise UnavailableError("backend 'cuda' finds no device")
     return found
-
-
-def best() -> Cuda:
-    return devices()[0]

@@ -25,7 +25,8 @@ AUTO_KEYS = 1 << 20  # "auto" does not look for a GPU for fewer keys: they are b
 # In an order in which everything is defined before it is used.
 TEXTS = (
     "device.h", "xxh3.h", "keys.h", "bits.h", "tree.h", "rice.h", "chain.h", "elias_fano.h", "directory.h",
-    "chain_directory.h", "function.h", "methods/brute.h", "methods/rotation.h", "find.h", "lookup.h", "chained.h",
+    "chain_directory.h", "function.h", "methods/brute.h", "methods/rotation.h", "find.h", "lookup.h", "grouping.h",
+    "chained_node.h", "chained.h",
 )  # fmt: skip
 _CONSTANTS = ("METHOD_BRUTE", "METHOD_ROTATION", "METHOD_CHAINED", "ABSENT", "STATUS_CORRUPT")
 
@@ -41,18 +42,28 @@ class Device(Protocol):
     units: int  # multiprocessors, or whatever runs work-groups
     memory: int  # bytes
     local_memory: int  # bytes that a work-group may have
+    largest_buffer: int  # bytes
 
     def compile(self, text: str) -> Any:
         """The program's kernels, by attribute."""
 
+    def empty(self, size: int) -> Any:
+        """A buffer of `size` bytes."""
+
     def zeros(self, size: int) -> Any:
-        """A buffer of `size` bytes that are zero."""
+        """The same, all zero."""
+
+    def pinned(self, size: int) -> NDArray[np.uint8]:
+        """Memory here that the device copies from while this thread goes on."""
+
+    def send(self, buffer: Any, array: NDArray[np.uint8]) -> Event:
+        """Begins to copy an array in `pinned` memory to a buffer."""
 
     def upload(self, array: NDArray[Any]) -> Any:
         """A buffer with an array's bytes."""
 
-    def download(self, buffer: Any, out: NDArray[Any]) -> None:
-        """Copies the first `out.nbytes` bytes of a buffer."""
+    def download(self, buffer: Any, out: NDArray[Any], begin: int = 0) -> None:
+        """Copies `out.nbytes` bytes of a buffer, from byte `begin` on."""
 
     def launch(self, kernel: Any, groups: int, items: int, local_bytes: int, *arguments: Any) -> Event:
         """Runs `groups` groups of `items` work-items. Arguments: buffers, and numpy scalars of the kernel's types.
@@ -66,10 +77,13 @@ class Device(Protocol):
 
 
 class Event(Protocol):
-    """A launch."""
+    """Something that a device was asked to do."""
+
+    def wait(self) -> None:
+        """Until it is done."""
 
     def seconds(self) -> float:
-        """Waits for its end. How long it ran."""
+        """Waits. How long it took."""
 
 
 def kernel_text() -> str:
@@ -102,44 +116,44 @@ class Session:
         return self.device.launch(getattr(self.kernels, name), groups, items, 0, *arguments)
 
 
-def session(backend: str) -> Session:
-    """The best device of a backend, "cuda" or "opencl". Raises UnavailableError if there is none, saying what to
-    install."""
-    return _session(backend, os.getpid())
+def sessions(backend: str) -> list[Session]:
+    """The best device of a backend, "cuda" or "opencl", and others of its kind. Raises UnavailableError if there is
+    none, saying what to install."""
+    return _sessions(backend, os.getpid())
 
 
 @cache
-def _session(backend: str, process: int) -> Session:  # a forked child must not use its parent's
-    return Session(_open(backend))
+def _sessions(backend: str, process: int) -> list[Session]:  # a forked child must not use its parent's
+    return [Session(device) for device in _found(backend)]
 
 
-def _open(backend: str) -> Device:
+def _found(backend: str) -> Sequence[Device]:
     if backend == "opencl":
         from . import _opencl
 
-        return _opencl.best()
+        return _opencl.alike()
     if backend == "cuda":
         from . import _cuda
 
-        return _cuda.best()
+        return _cuda.devices()
     raise ValueError(f"backend is one of {', '.join(BACKENDS)}, not {backend!r}")
 
 
-def chosen(backend: str, keys: int) -> Session | None:
-    """The session to build `keys` keys with; None: native code. "auto" takes a GPU if there is one, and never fails.
+def chosen(backend: str, keys: int) -> list[Session]:
+    """The sessions to build `keys` keys with; none: native code. "auto" takes GPUs if there are any, and never fails.
 
     Raises UnavailableError for a backend that was asked for and is not at hand."""
     if backend in ("cuda", "opencl"):
-        return session(backend)
+        return sessions(backend)
     if backend == "auto" and keys >= AUTO_KEYS:
         for name in ("cuda", "opencl"):
             try:
-                found = session(name)
+                found = sessions(name)
             except Exception:  # whatever a driver meets
                 continue
-            if found.device.gpu:
+            if found[0].device.gpu:
                 return found
-    return None
+    return []
 
 
 def devices() -> list[dict[str, Any]]:

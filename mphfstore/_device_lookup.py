@@ -11,29 +11,29 @@ from numpy.typing import NDArray
 
 from ._arrow import Columns
 from ._build import _tables
-from ._device import Session, session, table_buffers
+from ._device import Session, sessions, table_buffers
+from ._device_keys import Sender, chunks_of, key_arguments
 from ._errors import UnavailableError, sound
 from ._exact import width_of_keys
 from ._format import File, Kind, Section
-from ._keys import IntegerKeys, KeyBatch, Parts, listed
+from ._keys import IntegerKeys, Parts, listed
 from ._native import lib
 from ._opened import Opened
 from ._source import Window
 from ._values import flatten_one
 
-CHUNK = 1 << 22  # keys that are on their way to the device at a time
 _MISSING: Any = object()
 
 
 def session_for(backend: str) -> Session:
     """For look-ups: "auto" is CUDA, else whatever OpenCL has. Raises UnavailableError."""
     if backend != "auto":
-        return session(backend)
+        return sessions(backend)[0]
     try:
-        return session("cuda")
+        return sessions("cuda")[0]
     except UnavailableError as error:
         try:
-            return session("opencl")
+            return sessions("opencl")[0]
         except UnavailableError as other:
             raise UnavailableError(f"{error}; {other}") from None
 
@@ -60,7 +60,7 @@ class OnDevice:
             device.upload(_numbers(opened.file)), *table_buffers(device, tables),
             *map(there, (Section.TREES, Section.DIRECTORY, Section.FINGERPRINTS, Section.KEYS, Section.KEY_OFFSETS)),
         ]  # fmt: skip
-        self._nothing = device.zeros(0)
+        self._data, self._offsets = Sender(self._session), Sender(self._session)
         self._rows = None if opened.values is None else there(Section.VALUES)
 
     def __len__(self) -> int:
@@ -79,7 +79,8 @@ class OnDevice:
         adopted = self._session.device.adopt(keys)
         if adopted is not None:
             count, width = self._check(adopted)
-            found = self._find(adopted, count, width=width)
+            given = adopted, adopted, np.uint32(0), np.uint64(width), np.uint32(0), np.uint64(count)
+            found = self._find(given, count)
             return self._session.device.array(found, np.dtype(np.int64), count)
         if self._header.kind is Kind.MPHF:
             parts = Parts([self._opened.keys.batch(keys)])
@@ -116,7 +117,7 @@ class OnDevice:
             return opened.value_list_at(indices, None if default is _MISSING else default)
         dtype, count = opened.values.dtype, len(indices)
         missing = np.zeros(1, dtype) if default is _MISSING else np.array([flatten_one(default, dtype)], dtype)
-        out = device.zeros(count * dtype.itemsize)
+        out = device.empty(count * dtype.itemsize)
         if count:
             self._session.over(
                 "gather_rows", count * dtype.itemsize, self._rows, np.uint64(dtype.itemsize),
@@ -142,40 +143,32 @@ class OnDevice:
     def _indices(self, parts: Parts) -> NDArray[np.int64]:
         device = self._session.device
         indices, first = np.empty(parts.count, np.int64), 0
-        for batch in parts.batches:
-            for begin in range(0, batch.count, CHUNK):
-                part = batch.slice(begin, min(begin + CHUNK, batch.count))
-                device.download(self._find_batch(part), indices[first : first + part.count])
-                first += part.count
+        found: list[tuple[int, Any]] = []  # chunks still on their way
+        chunks = (chunk for batch in parts.batches for chunk in chunks_of(batch))
+        for chunk in (*chunks, None):
+            if chunk is not None:
+                given = key_arguments(chunk, self._data, self._offsets)
+                found.append((chunk.count, self._find(given, chunk.count)))
+            if len(found) > (chunk is not None):  # one is looked up while the next is sent
+                count, there = found.pop(0)
+                device.download(there, indices[first : first + count])
+                first += count
         if (indices == lib.STATUS_CORRUPT).any():
             sound(lib.STATUS_CORRUPT)
         if parts.missing is not None:
             indices[parts.missing] = lib.ABSENT
         return indices
 
-    def _find_batch(self, batch: KeyBatch) -> Any:
-        device = self._session.device
-        data, offsets = batch.data, batch.offsets
-        if offsets is not None and batch.count:  # a slice keeps the whole of its batch's bytes
-            data = data[int(offsets[0]) : int(offsets[-1])]
-            offsets = offsets - offsets[0]
-        there = None if offsets is None else device.upload(offsets)
-        return self._find(device.upload(data), batch.count, there, batch.width, batch.strip)
-
-    def _find(self, data: Any, count: int, offsets: Any = None, width: int = 0, strip: bool = False) -> Any:
-        """Indices, on the device."""
+    def _find(self, given: tuple[Any, ...], count: int) -> Any:
+        """Indices of the keys of KEY_ARGUMENTS, on the device."""
         filtered = self._header.kind is not Kind.MPHF
         if count and not self._header.keys:
             if not filtered:
                 raise ValueError("a function of no keys has no index to give")
             return self._session.device.upload(np.full(count, lib.ABSENT, np.int64))
-        out = self._session.device.zeros(8 * count)
+        out = self._session.device.empty(8 * count)
         if count:
-            self._session.over(
-                "look_up", count, *self._function, data, self._nothing if offsets is None else offsets,
-                np.uint32(offsets is not None), np.uint64(width), np.uint32(strip), np.uint64(count),
-                np.uint32(filtered), out,
-            )  # fmt: skip
+            self._session.over("look_up", count, *self._function, *given, np.uint32(filtered), out)
         return out
 
 

@@ -52,7 +52,7 @@ class MPHF(Handle, Index):
         keys = listed(keys)
         kind = infer_key_type(keys, key_dtype)
         memory = Memory()
-        write(memory, build_index(kind.batch(keys), kind, options), Kind.MPHF, kind)
+        write(memory, build_index(kind.batch(keys), kind, options, records=False), Kind.MPHF, kind)
         return cls(aligned(memory.data))
 
     def index_many(

@@ -25,10 +25,12 @@ class OpenCL:
         self._array: Any = pyopencl.array
         self._device = device
         self.name = device.name.strip()
+        self.platform = device.platform
         self.gpu = bool(device.type & (pyopencl.device_type.GPU | pyopencl.device_type.ACCELERATOR))
         self.units = int(device.max_compute_units)
         self.memory = int(device.global_mem_size)
         self.local_memory = int(device.local_mem_size)
+        self.largest_buffer = int(device.max_mem_alloc_size)
         self._queue: Any = None
 
     def _start(self) -> Any:
@@ -41,25 +43,38 @@ class OpenCL:
     def compile(self, text: str) -> Any:
         return Kernels(self._cl.Program(self._start().context, text).build(options=["-cl-std=CL1.2"]))
 
+    def empty(self, size: int) -> Any:
+        return self._array.empty(self._start(), max(GRAIN, -(-size // GRAIN) * GRAIN), np.uint8)
+
     def zeros(self, size: int) -> Any:
         return self._array.zeros(self._start(), max(GRAIN, -(-size // GRAIN) * GRAIN), np.uint8)
 
+    def pinned(self, size: int) -> NDArray[np.uint8]:
+        flags, queue = self._cl.mem_flags, self._start()
+        buffer = self._cl.Buffer(queue.context, flags.READ_WRITE | flags.ALLOC_HOST_PTR, size)
+        memory: NDArray[np.uint8]
+        memory, _ = self._cl.enqueue_map_buffer(queue, buffer, self._cl.map_flags.WRITE, 0, size, np.uint8)
+        return memory  # its base is the mapping, which keeps the buffer
+
+    def send(self, buffer: Any, array: NDArray[np.uint8]) -> Event:
+        return Event(self._cl.enqueue_copy(self._start(), buffer.base_data, array, is_blocking=False))
+
     def upload(self, array: NDArray[Any]) -> Any:
         flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        buffer = self._array.empty(self._start(), max(GRAIN, -(-flat.nbytes // GRAIN) * GRAIN), np.uint8)
+        buffer = self.empty(flat.nbytes)
         if flat.nbytes:
             self._cl.enqueue_copy(self._queue, buffer.base_data, flat)
         return buffer
 
-    def download(self, buffer: Any, out: NDArray[Any]) -> None:
+    def download(self, buffer: Any, out: NDArray[Any], begin: int = 0) -> None:
         if out.nbytes:
-            self._cl.enqueue_copy(self._queue, out, buffer.base_data, src_offset=buffer.offset)
+            self._cl.enqueue_copy(self._queue, out, buffer.base_data, src_offset=buffer.offset + begin)
 
-    def launch(self, kernel: Any, groups: int, items: int, local_bytes: int, *arguments: Any) -> Launch:
+    def launch(self, kernel: Any, groups: int, items: int, local_bytes: int, *arguments: Any) -> Event:
         given = [one.base_data if isinstance(one, self._array.Array) else one for one in arguments]
         if local_bytes:
             given.append(self._cl.LocalMemory(local_bytes))
-        return Launch(kernel(self._start(), (groups * items,), (items,), *given))
+        return Event(kernel(self._start(), (groups * items,), (items,), *given))
 
     def adopt(self, array: Any) -> Any:
         if not isinstance(array, self._array.Array):
@@ -92,9 +107,12 @@ class Kernels:
         return kernel
 
 
-class Launch:
+class Event:
     def __init__(self, event: Any) -> None:
         self._event = event
+
+    def wait(self) -> None:
+        self._event.wait()
 
     def seconds(self) -> float:
         self._event.wait()
@@ -121,5 +139,8 @@ def devices() -> list[OpenCL]:
     return sorted(found, key=lambda device: not device.gpu)
 
 
-def best() -> OpenCL:
-    return devices()[0]
+def alike() -> list[OpenCL]:
+    """The first device, and what other GPUs its platform has."""
+    found = devices()
+    first = found[0]
+    return [one for one in found if one is first or (first.gpu and one.gpu and one.platform == first.platform)]

@@ -84,7 +84,7 @@ bool chain_link_fill(mphf_tables *t, u32 m, u64 l)
 
 void mphf_chain_demands(const mphf_tables *t, uint32_t count, chain_demand *out)
 {
-    chain_demand most = {0, 0, 1, 1, 0};
+    chain_demand most = {0, 1, 1, 0};
     for (u32 m = 0; m < count; m++) {
         const chain_link *link = &t->links[m];
         u32 kind = link->kind & 15, width = (link->width + BIT - 1) / BIT, bits[4];
@@ -94,8 +94,7 @@ void mphf_chain_demands(const mphf_tables *t, uint32_t count, chain_demand *out)
         for (u32 c = 0; c < 4; c++)
             *seeds = 1u << bits[c] > *seeds ? 1u << bits[c] : *seeds;
         most.low_bits = low > most.low_bits ? low : most.low_bits;
+        most.nodes = t->nodes[m].nodes > most.nodes ? t->nodes[m].nodes : most.nodes;
         out[m] = most;
-        out[m].bits = m < 2 ? 0 : t->parameters.root_bits + t->nodes[m].fixed / BIT;
-        out[m].nodes = t->nodes[m].nodes;
     }
 }

@@ -11,6 +11,9 @@ typedef struct { /* native.cdef.h's, on a device */
     u64 width, count;
     int strip;
 } key_batch;
+/* How a kernel is given one; without `offsets_given`, `offsets` is anything. */
+#define KEY_ARGUMENTS GLOBAL const u8 *data, GLOBAL const u64 *offsets, u32 offsets_given, u64 width, u32 strip, u64 count
+#define KEYS_GIVEN {data, offsets_given ? offsets : 0, width, count, (int)strip}
 #else
 #include "native.h"
 #endif

@@ -53,10 +53,10 @@ typedef struct {
     uint64_t nodes_length, links_length, fields_length, multiplier_length;
 } table_bytes;
 void mphf_tables_bytes(const mphf_tables *t, table_bytes *out);
-/* What a bucket of m keys takes with `chained`: bits of its string, nodes; and the most any bucket of up to m keys takes: sub-seeds of
- * a class, in leaves and in splittings, and bits of a splitting's lower half. out[m] for m < count <= largest + 1. */
+/* The most that any bucket of up to m keys has with `chained`: nodes, sub-seeds of a class, in leaves and in splittings, and bits of a
+ * splitting's lower half. out[m] for m < count <= largest + 1. */
 typedef struct {
-    uint32_t bits, nodes, leaf_seeds, split_seeds, low_bits;
+    uint32_t nodes, leaf_seeds, split_seeds, low_bits;
 } chain_demand;
 void mphf_chain_demands(const mphf_tables *t, uint32_t count, chain_demand *out);
 

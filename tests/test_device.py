@@ -12,12 +12,14 @@ import pytest
 from chains import FANOUTS, ROOMS, Shape, draw_los, first_hash
 
 import mphfstore as ms
-from mphfstore import _build, _device, _device_build, _device_lookup
-from mphfstore._build import Options, build_hashed
+from mphfstore import _build, _device, _device_chained, _device_keys
+from mphfstore._build import Index, Options, build_hashed
+from mphfstore._device_build import build_on
+from mphfstore._keys import KeyBatch
 
 pytest.importorskip("pyopencl", exc_type=ImportError)
 try:
-    SESSION = _device.session("opencl")
+    SESSION = _device.sessions("opencl")[0]
 except ms.UnavailableError as error:
     pytest.skip(str(error), allow_module_level=True)
 
@@ -33,16 +35,26 @@ def both(monkeypatch: pytest.MonkeyPatch, keys: Any, shape: Shape, bucket_size: 
 
 @pytest.fixture
 def native_buckets(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many buckets native code built for the device, one entry per batch."""
+    """How many buckets native code built for the device, one entry per group."""
     counts: list[int] = []
-    rest = _device_build.Batches._build_rest
+    rest = _device_chained.ChainedSearch._build_rest
 
-    def counted(self: Any, built: Any, numbers: Any, *others: Any) -> None:
-        counts.append(len(numbers))
-        rest(self, built, numbers, *others)
+    def counted(self: Any, group: Any, buckets: Any, *others: Any) -> None:
+        counts.append(len(buckets))
+        rest(self, group, buckets, *others)
 
-    monkeypatch.setattr(_device_build.Batches, "_build_rest", counted)
+    monkeypatch.setattr(_device_chained.ChainedSearch, "_build_rest", counted)
     return counts
+
+
+def agree(hi: Any, lo: Any, options: Options) -> None:
+    """A function of keys that have these hashes: the device's is compared with native code's."""
+    native = build_hashed(hi, lo, 0, options)
+    keys = KeyBatch(np.stack([hi, lo], 1).reshape(-1).view(np.uint8), len(hi), width=16)
+    device = build_on([SESSION], keys, 0, options, records=True, hashed=True)
+    for name in Index.__dataclass_fields__:
+        if name != "parameters":
+            assert np.array_equal(getattr(native, name), getattr(device, name)), name
 
 
 @pytest.mark.parametrize("preset", list(ms.PRESETS))
@@ -74,31 +86,60 @@ def test_every_bucket_alone(shape: Shape, native_buckets: list[int]) -> None:
     lo = np.array([x for bucket in los for x in bucket], np.uint64)
     options = Options("chained", shape.leaf, 30, shape.chain)
     assert -(-len(hi) // 30) == 61
-    native, device = (build_hashed(hi, lo, 0, options, session) for session in (None, SESSION))
-    assert np.array_equal(native.trees, device.trees) and np.array_equal(native.directory, device.directory)
-    assert np.array_equal(native.hi, device.hi) and np.array_equal(native.records, device.records)
+    agree(hi, lo, options)
     assert native_buckets == [0]
 
 
 @pytest.mark.parametrize("items", [1, 3, 64])
 def test_work_groups_of_other_sizes(items: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_device_build, "ITEMS", items)
+    monkeypatch.setattr(_device_chained, "ITEMS", {SESSION.device.gpu: items})
     both(monkeypatch, np.arange(3000), Shape.of_preset("fast"), 80)
 
 
-def test_batches(monkeypatch: pytest.MonkeyPatch, native_buckets: list[int]) -> None:
-    monkeypatch.setattr(_device_build, "BATCH_KEYS", 20_000)
+def test_launches_and_transfers(monkeypatch: pytest.MonkeyPatch, native_buckets: list[int]) -> None:
+    monkeypatch.setattr(_device_chained, "LAUNCH_BUCKETS", 100)
+    monkeypatch.setattr(_device_keys, "CHUNK_BYTES", 5000)
+    both(monkeypatch, np.arange(20_000), Shape.of_preset("balanced"), 60)
+    both(monkeypatch, [f"{i}" * (i % 40) + f" {i}" for i in range(9000)], Shape.of_preset("balanced"), 60)
+    both(monkeypatch, np.array([f"{i:x}" * (i % 4) + f" {i}" for i in range(9000)], "S"), Shape.of_preset("fast"), 60)
+    assert native_buckets == [0, 0, 0]
+
+
+def test_groups_of_buckets(monkeypatch: pytest.MonkeyPatch, native_buckets: list[int]) -> None:
+    """More keys than the device has memory for."""
+    monkeypatch.setattr(SESSION.device, "memory", 2 * 56 * 20_000)
     seen: list[tuple[int, int]] = []
     keys = np.arange(70_000)
-    built = ms.MPHF.build(keys, seed=1, backend="opencl", progress=lambda *done: seen.append(done))
-    assert built.to_bytes() == ms.MPHF.build(keys, seed=1, backend="native").to_bytes()
-    assert len(native_buckets) == 4 and len(seen) == 5 and seen == sorted(seen) and seen[-1] == (70_000, 70_000)
+    built = ms.Filter.build(keys, seed=1, backend="opencl", progress=lambda *done: seen.append(done))
+    assert built.to_bytes() == ms.Filter.build(keys, seed=1, backend="native").to_bytes()
+    assert native_buckets == [0, 0, 0, 0] and len(seen) == 5
+    assert seen[0] == (0, 70_000) and seen == sorted(seen) and seen[-1] == (70_000, 70_000)
+
+
+def test_several_devices(monkeypatch: pytest.MonkeyPatch, native_buckets: list[int]) -> None:
+    """They share the groups; here two contexts of one."""
+    from mphfstore import _opencl
+
+    both_devices = [SESSION, _device.Session(_opencl.devices()[0])]
+    monkeypatch.setattr(SESSION.device, "memory", 2 * 56 * 10_000)
+    keys, ran = np.arange(70_000), set()
+    launch = _opencl.OpenCL.launch
+
+    def noted(self: Any, *given: Any) -> Any:
+        ran.add(id(self))
+        return launch(self, *given)
+
+    monkeypatch.setattr(_opencl.OpenCL, "launch", noted)
+    monkeypatch.setattr(_device, "sessions", lambda backend: both_devices)
+    built = ms.Filter.build(keys, seed=1, backend="opencl")
+    assert built.to_bytes() == ms.Filter.build(keys, seed=1, backend="native").to_bytes()
+    assert ran == {id(session.device) for session in both_devices} and native_buckets == [0] * 7
 
 
 def test_buckets_too_large_for_local_memory(monkeypatch: pytest.MonkeyPatch, native_buckets: list[int]) -> None:
     shape = Shape.of_preset("balanced")
     tables = _build._tables(Options("chained", shape.leaf, 110, shape.chain).parameters(), 200)
-    monkeypatch.setattr(SESSION.device, "local_memory", int(_device_build.Demands(tables, 200).local_bytes()[110]))
+    monkeypatch.setattr(SESSION.device, "local_memory", int(_device_chained.Demands(tables, 200).local_bytes()[110]))
     both(monkeypatch, np.arange(5000), Shape.of_preset("balanced"), 110)
     monkeypatch.setattr(SESSION.device, "local_memory", 100)
     both(monkeypatch, np.arange(500), Shape.of_preset("balanced"), 110)
@@ -106,14 +147,14 @@ def test_buckets_too_large_for_local_memory(monkeypatch: pytest.MonkeyPatch, nat
 
 
 def test_buckets_of_too_many_visits(monkeypatch: pytest.MonkeyPatch, native_buckets: list[int]) -> None:
-    monkeypatch.setattr(_device_build, "VISITS_PER_NODE", 1)
+    monkeypatch.setattr(_device_chained, "VISITS_PER_NODE", 1)
     both(monkeypatch, np.arange(5000), Shape.of_preset("balanced"), 100)
     assert native_buckets[0] > 10
 
 
 def test_root_salts_in_the_side_table(monkeypatch: pytest.MonkeyPatch) -> None:
     for visits in (64, 4):  # of the device's buckets, and of native ones
-        monkeypatch.setattr(_device_build, "VISITS_PER_NODE", visits)
+        monkeypatch.setattr(_device_chained, "VISITS_PER_NODE", visits)
         both(monkeypatch, np.arange(3000), Shape(6, (3, 3, 3), 0, 26, 1), 30)
 
 
@@ -123,8 +164,7 @@ def test_crowds_of_solutions(monkeypatch: pytest.MonkeyPatch) -> None:
     los = [lo ^ apart for lo in (draw.getrandbits(64) & ~(1 << 32) for _ in range(8 * 50)) for apart in (0, 1 << 31)]
     hi = np.repeat(np.array([first_hash(i, 50) for i in range(50)], np.uint64), 16)
     options = Options("chained", shape.leaf, 16, shape.chain)
-    native, device = (build_hashed(hi, np.array(los, np.uint64), 0, options, session) for session in (None, SESSION))
-    assert np.array_equal(native.trees, device.trees) and np.array_equal(native.records, device.records)
+    agree(hi, np.array(los, np.uint64), options)
 
 
 def test_duplicates() -> None:
@@ -136,16 +176,30 @@ def test_duplicates() -> None:
 
 
 def test_a_device_that_errs_makes_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
-    download = type(SESSION.device).download
+    launch, others = type(SESSION.device).launch, np.random.default_rng(1).integers(1 << 63, size=1000)
 
-    def broken(self: Any, buffer: Any, out: Any) -> None:
-        download(self, buffer, out)
-        if out.nbytes == 8 * 1000:
-            out[3] = out[4]
+    def erring(self: Any, kernel: Any, *given: Any) -> Any:
+        if kernel is SESSION.kernels.build_chained:  # from other keys
+            given = (*given[:15], self.upload(others), *given[16:])
+        return launch(self, kernel, *given)
 
-    monkeypatch.setattr(type(SESSION.device), "download", broken)
+    monkeypatch.setattr(type(SESSION.device), "launch", erring)
     with pytest.raises(ms.BuildError, match="no bijection"):
         ms.MPHF.build(np.arange(1000), backend="opencl")
+
+
+def test_auto_goes_on_natively_when_a_device_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(self: Any, *given: Any) -> Any:
+        raise MemoryError("none left")
+
+    monkeypatch.setattr(_device, "AUTO_KEYS", 0)
+    monkeypatch.setattr(SESSION.device, "gpu", True)
+    monkeypatch.setattr(type(SESSION.device), "launch", failing)
+    with pytest.raises(MemoryError):
+        ms.MPHF.build(np.arange(1000), backend="opencl")
+    with pytest.warns(RuntimeWarning, match="none left; native code builds instead"):
+        built = ms.MPHF.build(np.arange(1000), seed=1)
+    assert built.to_bytes() == ms.MPHF.build(np.arange(1000), seed=1, backend="native").to_bytes()
 
 
 def test_a_store(tmp_path: Path) -> None:
@@ -203,7 +257,7 @@ def test_exact_stores_are_never_wrong(kind: str, mode: str, tmp_path: Path) -> N
 
 
 def test_batches_beyond_a_transfer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_device_lookup, "CHUNK", 700)
+    monkeypatch.setattr(_device_keys, "CHUNK_BYTES", 5000)
     keys = KEYS["texts"]
     built = ms.Filter.build(keys, seed=1)
     assert np.array_equal(built.to_device("opencl").index_many(keys), built.index_many(keys))

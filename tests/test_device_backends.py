@@ -23,7 +23,7 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without PyOpenCL and PyCUDA."""
     for name in ("pyopencl", "pycuda", "pycuda.driver"):
         monkeypatch.setitem(sys.modules, name, None)
-    _device._session.cache_clear()
+    _device._sessions.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_auto_never_fails(bare: None, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(backend: str) -> Any:
         raise OSError("a driver's trouble")
 
-    monkeypatch.setattr(_device, "session", broken)
+    monkeypatch.setattr(_device, "sessions", broken)
     assert ms.MPHF.build(KEYS, seed=1).to_bytes() == expected
 
 
@@ -61,13 +61,13 @@ def test_auto_does_not_take_a_processor_for_a_gpu(monkeypatch: pytest.MonkeyPatc
         class device:
             gpu = False
 
-    monkeypatch.setattr(_device, "session", lambda backend: Processor)
-    assert _device.chosen("auto", 1 << 30) is None
-    assert _device.chosen("native", 1 << 30) is None
+    monkeypatch.setattr(_device, "sessions", lambda backend: [Processor])
+    assert _device.chosen("auto", 1 << 30) == []
+    assert _device.chosen("native", 1 << 30) == []
 
 
 def test_auto_does_not_look_for_a_gpu_for_few_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_device, "session", lambda backend: pytest.fail("looked"))
+    monkeypatch.setattr(_device, "sessions", lambda backend: pytest.fail("looked"))
     ms.MPHF.build(KEYS)
 
 

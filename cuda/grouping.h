@@ -1,0 +1,40 @@
+/* From keys to buckets: a group is some buckets one after the other, whose records come to stand in the order of their buckets.
+ *
+ *     count_keys    how many keys every bucket of the function has
+ *     group_keys    hash and number of every key of the group to a place of its bucket */
+
+/* `hashed` keys are 16 bytes, hi and lo of their own hash. */
+FN hash128 hash_in(const key_batch *keys, u32 hashed, u64 i, u64 seed)
+{
+    if (!hashed)
+        return key_hash(keys, i, seed);
+    hash128 h;
+    h.hi = load64(keys->data + 16 * i);
+    h.lo = load64(keys->data + 16 * i + 8);
+    return h;
+}
+
+/* `all`: buckets of the function. */
+KERNEL void count_keys(KEY_ARGUMENTS, u32 hashed, u64 seed, u64 all, GLOBAL u32 *sizes)
+{
+    key_batch keys = KEYS_GIVEN;
+    for (u64 i = ALL_ITEM; i < count; i += ALL_ITEMS)
+        ATOMIC_ADD(&sizes[mulhi64(hash_in(&keys, hashed, i, seed).hi, all)], 1u);
+}
+
+/* The group has `buckets` from `first` on; `starts`: the first record of each, `cursors`: zero for each; `id`: number of the first key. */
+KERNEL void group_keys(KEY_ARGUMENTS, u32 hashed, u64 seed, u64 all, u64 first, u64 buckets, u64 id, GLOBAL const u32 *starts,
+                       GLOBAL u32 *cursors, GLOBAL u64 *lo, GLOBAL u64 *hi, GLOBAL u64 *ids)
+{
+    key_batch keys = KEYS_GIVEN;
+    for (u64 i = ALL_ITEM; i < count; i += ALL_ITEMS) {
+        hash128 h = hash_in(&keys, hashed, i, seed);
+        u64 bucket = mulhi64(h.hi, all) - first;
+        if (bucket >= buckets)
+            continue;
+        u32 to = starts[bucket] + ATOMIC_ADD(&cursors[bucket], 1u);
+        lo[to] = h.lo;
+        hi[to] = h.hi;
+        ids[to] = id + i;
+    }
+}
