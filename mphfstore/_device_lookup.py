@@ -46,9 +46,8 @@ class OnDevice:
 
     It keeps the file as it was when it was made: a `reload` of the handle does not change it."""
 
-    def __init__(self, opened: Opened, backend: str) -> None:
-        self._session = session_for(backend)
-        self._opened, self._header = opened, opened.file.header
+    def __init__(self, opened: Opened, session: Session) -> None:
+        self._session, self._opened, self._header = session, opened, opened.file.header
         device, header, sections = self._session.device, self._header, opened.file.sections
 
         def there(section: Section) -> Any:

@@ -214,9 +214,9 @@ class Handle(Attached):
         `get_many` of what is returned run there. backend: "cuda" or "opencl"; "auto" takes what is there.
 
         Raises UnavailableError, which says what to install."""
-        from ._device_lookup import OnDevice
+        from ._device_lookup import OnDevice, session_for
 
-        return OnDevice(self._current(), backend)
+        return OnDevice(self._current(), session_for(backend))
 
     def to_bytes(self) -> bytes:
         """The whole file as bytes; `from_bytes` takes them."""

@@ -91,6 +91,18 @@ def test_a_point_that_is_none_is_refused(point: str) -> None:
     assert done.returncode and point in done.stderr and "Traceback" not in done.stderr
 
 
+def test_devices_are_measured_stage_by_stage() -> None:
+    pytest.importorskip("pyopencl", exc_type=ImportError)
+    records = bench("gpu", "quick", "brute:5:5", "--threads", 1)
+    assert set(records) == {"quick", "brute:5:5"}
+    for one in records.values():
+        assert one["bits_per_key"] > 1.4 and one["build_ratio"] > 0 and one["resident_ns"] > 0
+        stages = one["stages"]
+        assert stages["send"]["bytes"] >= 16 * 2000 and stages["count_keys"]["calls"] == 1
+        assert stages["group_keys"]["ms"] > 0 and stages["group_keys"]["groups"] > 0
+    assert records["quick"]["stages"]["build_chained"]["local_bytes"] > 0
+
+
 def test_every_store_is_measured_or_skipped_with_a_reason(stores: dict[str, dict[str, Any]]) -> None:
     ours = {f"mphfstore {preset}{form}" for preset in mphfstore.PRESETS for form in ("", " array")}
     assert set(stores) == ours | PEERS["store"]
