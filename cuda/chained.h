@@ -226,7 +226,7 @@ KERNEL void build_chained(u32 buckets, u32 leaf, u32 root_bits, u32 most_keys, u
 }
 
 /* hi and id of the group's records, which stand in the order of their buckets, to their keys' indices; of buckets without bits in the
- * order they have. taken: a bit for every index. Without `wanted` that alone. */
+ * order they have. */
 KERNEL void place_records(u32 count, u64 all, u32 leaf, u32 root_bits, GLOBAL const chain_link *links, GLOBAL const u16 *fields,
                           GLOBAL const u16 *multiplier, GLOBAL const u64 *lo, GLOBAL const u64 *hi, GLOBAL const u64 *ids,
                           GLOBAL const u32 *offsets, GLOBAL const u64 *line, GLOBAL const u8 *bits, GLOBAL const u32 *roots,
@@ -240,10 +240,6 @@ KERNEL void place_records(u32 count, u64 all, u32 leaf, u32 root_bits, GLOBAL co
             chain_walk walk = {lo[i], start_of(line, offsets, bucket), root_bits * BIT, m, 0};
             to = offsets[bucket] + chain_locate(&t, leaf, walk, roots[bucket] < escape ? 0 : roots[bucket]);
         }
-        ATOMIC_OR(&taken[to >> 5], 1u << (to & 31));
-        if (wanted) {
-            placed_hi[to] = hi[i];
-            placed_ids[to] = ids[i];
-        }
+        place_record((u32)i, to, hi, ids, taken, wanted, placed_hi, placed_ids);
     }
 }

@@ -18,6 +18,7 @@ typedef long i64;
 #define BARRIER() barrier(CLK_LOCAL_MEM_FENCE)
 #define ITEM ((u32)get_local_id(0))
 #define ITEMS ((u32)get_local_size(0))
+#define GROUP ((u32)get_group_id(0))
 #define ALL_ITEM ((u64)get_global_id(0))
 #define ALL_ITEMS ((u64)get_global_size(0))
 #define ATOMIC_ADD(p, v) atomic_add(p, v)
@@ -45,6 +46,7 @@ typedef long long i64;
 #define BARRIER() __syncthreads()
 #define ITEM threadIdx.x
 #define ITEMS blockDim.x
+#define GROUP blockIdx.x
 #define ALL_ITEM ((u64)blockIdx.x * blockDim.x + threadIdx.x)
 #define ALL_ITEMS ((u64)gridDim.x * blockDim.x)
 #define ATOMIC_ADD(p, v) atomicAdd(p, v)

@@ -38,3 +38,20 @@ KERNEL void group_keys(KEY_ARGUMENTS, u32 hashed, u64 seed, u64 all, u64 first, 
         ids[to] = id + i;
     }
 }
+
+/* Record i of a group goes to index `to`, both counted from the group's first. taken: a bit for every index; without `wanted` that alone. */
+FN void place_record(u32 i, u32 to, GLOBAL const u64 *hi, GLOBAL const u64 *ids, GLOBAL u32 *taken, u32 wanted, GLOBAL u64 *placed_hi,
+                     GLOBAL u64 *placed_ids)
+{
+    ATOMIC_OR(&taken[to >> 5], 1u << (to & 31));
+    if (wanted) {
+        placed_hi[to] = hi[i];
+        placed_ids[to] = ids[i];
+    }
+}
+
+KERNEL void copy_words(GLOBAL const u64 *from, u64 count, GLOBAL u64 *to)
+{
+    for (u64 i = ALL_ITEM; i < count; i += ALL_ITEMS)
+        to[i] = from[i];
+}

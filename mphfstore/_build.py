@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import secrets
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from typing import Any
@@ -320,21 +320,27 @@ def _sizes(partitions: list[Any], per_partition: int) -> NDArray[np.uint32]:
 
 
 def _join(partitions: list[Any], buckets: int, per_partition: int, tables: Any) -> tuple[Words, Words]:
-    """The sections trees and directory of `brute` and `rotation`: bit strings without gaps, where they start in an
-    Elias-Fano sequence."""
-    bit_count = sum(partition.bit_count for partition in partitions)
-    trees = np.zeros(2 + -(-bit_count // 64), np.uint64)
-    keys_before, starts = np.zeros(buckets + 1, np.uint64), np.zeros(buckets + 1, np.uint64)
-    at = 0
-    for number, partition in enumerate(partitions if buckets else []):
-        first, end = number * per_partition, (number + 1) * per_partition
-        lib.mphf_copy_bits(_words(trees[1:]), at, partition.bits, 0, partition.bit_count)
-        starts[first:end] = np.frombuffer(ffi.buffer(partition.starts, 8 * per_partition), np.uint64)
-        starts[first:end] += np.uint64(at)
-        at += partition.bit_count
+    """The sections trees and directory of `brute` and `rotation`."""
+    if not buckets:
+        return join_strings([], np.zeros(0, np.uint32))
+    strings = [
+        (p.bits, p.bit_count, np.frombuffer(ffi.buffer(p.starts, 8 * per_partition), np.uint64)) for p in partitions
+    ]
+    return join_strings(strings, _sizes(partitions, per_partition))
+
+
+def join_strings(strings: Sequence[tuple[Any, int, Words]], sizes: NDArray[np.uint32]) -> tuple[Words, Words]:
+    """Bit strings without gaps, and the directory in two Elias-Fano sequences. strings: of some buckets each, in their
+    order: words, number of bits, first bit of every bucket; sizes: keys of all buckets."""
+    trees = np.zeros(2 + -(-sum(count for _, count, _ in strings) // 64), np.uint64)
+    keys_before, starts = np.zeros(len(sizes) + 1, np.uint64), np.zeros(len(sizes) + 1, np.uint64)
+    at, first = 0, 0
+    for bits, count, firsts in strings:
+        lib.mphf_copy_bits(_words(trees[1:]), at, bits, 0, count)
+        starts[first : first + len(firsts)] = firsts + np.uint64(at)
+        at, first = at + count, first + len(firsts)
     starts[-1] = at
-    if buckets:
-        keys_before[1:] = np.cumsum(_sizes(partitions, per_partition), dtype=np.uint64)
+    np.cumsum(sizes, out=keys_before[1:])
     return trees, directory_words(keys_before, starts)
 
 

@@ -26,7 +26,7 @@ AUTO_KEYS = 1 << 20  # "auto" does not look for a GPU for fewer keys: they are b
 TEXTS = (
     "device.h", "xxh3.h", "keys.h", "bits.h", "tree.h", "rice.h", "chain.h", "elias_fano.h", "directory.h",
     "chain_directory.h", "function.h", "methods/brute.h", "methods/rotation.h", "find.h", "lookup.h", "grouping.h",
-    "chained_node.h", "chained.h",
+    "chained_node.h", "chained.h", "levels.h",
 )  # fmt: skip
 _CONSTANTS = ("METHOD_BRUTE", "METHOD_ROTATION", "METHOD_CHAINED", "ABSENT", "STATUS_CORRUPT")
 

@@ -26,6 +26,7 @@ from ._build import Index, Options, Words
 from ._device import Session
 from ._device_chained import ChainedSearch
 from ._device_keys import Feed, Group
+from ._device_levels import LevelsSearch
 from ._keys import KeyBatch
 from ._native import lib
 
@@ -59,7 +60,8 @@ def build_on(
     np.cumsum(sizes, out=before[1:])
     if np.diff(before[cuts]).max() >= 1 << 32:
         raise _build._Unsolved  # a hash that spreads nothing
-    search: Search = ChainedSearch(parameters, sizes, options)
+    method = ChainedSearch if options.method == "chained" else LevelsSearch
+    search: Search = method(parameters, sizes, options)
     hi, ids = (np.empty(count if records else 0, np.uint64) for _ in range(2))
     done, progress = 0, options.progress
     reporting = threading.Lock()

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from . import _build
 from ._build import Options, Words
 from ._device import table_buffers
-from ._device_keys import Group
-from ._errors import BuildError
+from ._device_keys import Group, Placing
 from ._format import chain_directory_words, chain_line
 from ._native import ffi, lib
 
@@ -85,23 +84,15 @@ class ChainedSearch:
         roots_there, solved_there = device.zeros(4 * count), device.zeros(4 * count)
         self._launch(group, tables, line_there, bits, roots_there, solved_there)
 
-        wanted = hi is not None
-        placed_hi, placed_ids = (device.empty(8 * len(group) * wanted) for _ in range(2))
-        taken_there = device.zeros(4 * -(-len(group) // 32))
-        session.over(
-            "place_records", len(group), np.uint32(len(group)), np.uint64(group.all), *self._shape, *tables[1:],
-            group.lo, group.hi, group.ids, group.there, line_there, bits, roots_there, solved_there, taken_there,
-            np.uint32(wanted), placed_hi, placed_ids,
-        )  # fmt: skip
+        with Placing(group, hi, ids) as placing:
+            session.over(
+                "place_records", len(group), np.uint32(len(group)), np.uint64(group.all), *self._shape, *tables[1:],
+                group.lo, group.hi, group.ids, group.there, line_there, bits, roots_there, solved_there,
+                *placing.arguments,
+            )  # fmt: skip
         roots, solved = np.empty(count, np.uint32), np.empty(count, np.uint32)
-        taken = np.empty(-(-len(group) // 32), np.uint32)
-        for there, here in ((roots_there, roots), (solved_there, solved), (taken_there, taken), (bits, words)):
+        for there, here in ((roots_there, roots), (solved_there, solved), (bits, words)):
             device.download(there, here)
-        if hi is not None and ids is not None:
-            device.download(placed_hi, hi)
-            device.download(placed_ids, ids)
-        if int(np.unpackbits(taken.view(np.uint8)).sum()) != len(group):
-            raise BuildError(f"{device.name} built no bijection: use backend='native'; please report it")
         escaped = np.flatnonzero((solved != 0) & (roots >= self._escape))
         with self._merging:  # groups share words where they meet
             self._trees[1 + first_word : 1 + end_word] |= words[1:-1]

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._device import Event, Session
+from ._errors import BuildError
 from ._keys import KeyBatch
 
 CHUNK_BYTES = 1 << 25  # of keys; as much again of offsets, at most
@@ -135,6 +136,33 @@ class Feed:
             )  # fmt: skip
             done += count
         return Group(session, all, first, before, sizes, offsets, there, lo, hi, ids)
+
+
+class Placing:
+    """Records of a group in the order of their indices, as a kernel puts them: `arguments` are its last ones. At the
+    end of the block they are in `hi` and `ids`, unless those are None. Raises BuildError if an index was not taken."""
+
+    def __init__(self, group: Group, hi: NDArray[np.uint64] | None, ids: NDArray[np.uint64] | None) -> None:
+        device, wanted = group.session.device, hi is not None
+        self._group, self._here = group, (hi, ids)
+        self._taken = device.zeros(4 * -(-len(group) // 32))
+        self._there = [device.empty(8 * len(group) * wanted) for _ in range(2)]
+        self.arguments = self._taken, np.uint32(wanted), *self._there
+
+    def __enter__(self) -> Placing:
+        return self
+
+    def __exit__(self, kind: object, *error: object) -> None:
+        if kind is not None:
+            return
+        device, count = self._group.session.device, len(self._group)
+        taken = np.empty(-(-count // 32), np.uint32)
+        device.download(self._taken, taken)
+        if int(np.unpackbits(taken.view(np.uint8)).sum()) != count:
+            raise BuildError(f"{device.name} built no bijection: use backend='native'; please report it")
+        for there, here in zip(self._there, self._here, strict=True):
+            if here is not None:
+                device.download(there, here)
 
 
 def key_arguments(keys: KeyBatch, data: Sender, offsets: Sender, keep: bool = False) -> tuple[Any, ...]:

@@ -59,6 +59,13 @@ typedef struct {
     uint32_t nodes, leaf_seeds, split_seeds, low_bits;
 } chain_demand;
 void mphf_chain_demands(const mphf_tables *t, uint32_t count, chain_demand *out);
+/* What a node of m keys is with `brute` and `rotation`. `nodes`, `fixed`: of the whole subtree. out[m] for m < count <= largest + 1. */
+typedef struct {
+    uint64_t budget;
+    uint32_t unit, fixed, nodes;
+    uint8_t fanout, tau;
+} rice_shape;
+void mphf_rice_shapes(const mphf_tables *t, uint32_t count, rice_shape *out);
 
 /* --- build --- */
 /* Of a bucket of chained seeds whose root salt does not fit its field. */

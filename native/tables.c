@@ -181,3 +181,11 @@ void mphf_tables_bytes(const mphf_tables *t, table_bytes *out)
         chained * (CHAIN_SEEDS + 1) * sizeof *t->multiplier,
     };
 }
+
+void mphf_rice_shapes(const mphf_tables *t, uint32_t count, rice_shape *out)
+{
+    for (u32 m = 0; m < count; m++) {
+        const node *v = &t->nodes[m];
+        out[m] = (rice_shape){t->budget[m], v->unit, v->fixed, v->nodes, v->fanout, v->tau};
+    }
+}

@@ -76,10 +76,6 @@ def test_backends_that_are_none() -> None:
         ms.MPHF.build(KEYS, backend="gpu")
     with pytest.raises(ValueError, match="backend is one of"):
         ms.MPHF.build(KEYS).to_device("gpu")
-    for method in ("brute", "rotation"):
-        with pytest.raises(ms.UnavailableError, match="'chained' only"):
-            ms.MPHF.build(KEYS, method=method, backend="opencl")
-        ms.MPHF.build(KEYS, method=method, backend="auto")
 
 
 def test_the_command_lists_devices(bare: None, capsys: pytest.CaptureFixture[str]) -> None:
@@ -103,7 +99,7 @@ def test_the_command_builds_with_a_backend(tmp_path: Path, capsys: pytest.Captur
 def test_the_program_is_one_text() -> None:
     text = _device.kernel_text()
     assert not any(line.lstrip().startswith("#include") for line in text.splitlines())
-    for name in ("chain_locate", "rice_locate", "xxh3_128", "build_chained", "look_up"):
+    for name in ("chain_locate", "rice_locate", "xxh3_128", "build_chained", "look_up", "search_together"):
         assert text.count(f" {name}(") >= 1
 
 
