@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""Every kernel once, on few keys: what `tools/torture races` runs under Oclgrind, which reports data races and items
+that part ways at a barrier. With --broken the program lacks a barrier, and a report is what is wanted."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+
+import numpy as np
+
+import mphfstore as ms
+from mphfstore import _device, _device_chained, _device_levels
+
+PRESETS = ("fast", "balanced", "smallest")
+BARRIER = "        sort_by_class(&a, w);\n        BARRIER();\n"
+
+
+def main() -> None:
+    if "--broken" in sys.argv:
+        whole = _device.kernel_text()
+        assert BARRIER in whole
+        _device.kernel_text = lambda: whole.replace(BARRIER, BARRIER.replace("BARRIER();", ""))
+        chained([60], PRESETS[:1])
+        return
+    session = _device.sessions("opencl")[0]
+    assert session.device.name.startswith("Oclgrind"), session.device.name
+    chained([500], PRESETS)
+    session.device.gpu = True  # as a GPU has them: groups of 32, and some for one node
+    _device_levels.TOGETHER_FROM = 100
+    chained([200], PRESETS[:2])
+    for method in ("brute", "rotation"):
+        keys = np.arange(120)
+        options = {"method": method, "leaf_size": 6, "bucket_size": 30, "seed": 1}
+        agree(keys, **options)
+    look_ups()
+    print("every kernel gave native code's results")
+
+
+def chained(counts: Iterable[int], presets: Iterable[str]) -> None:
+    for preset in presets:
+        for count in counts:
+            agree(np.arange(count), preset=preset, seed=1)
+    _device_chained.VISITS_PER_NODE, kept = 1, _device_chained.VISITS_PER_NODE
+    agree(np.arange(200), preset="fast", seed=1)  # buckets that are given up
+    _device_chained.VISITS_PER_NODE = kept
+
+
+def agree(keys: object, **options: object) -> None:
+    built = [ms.Filter.build(keys, backend=backend, **options).to_bytes() for backend in ("opencl", "native")]
+    assert built[0] == built[1], options
+
+
+def look_ups() -> None:
+    texts = [f"{i}" * (i % 5) + f"key {i}" for i in range(100)]
+    for method in ("chained", "brute", "rotation"):
+        function = ms.Filter.build(texts, method=method, bucket_size=20, seed=1)
+        asked = [*texts, "absent"]
+        assert np.array_equal(function.to_device("opencl").index_many(asked), function.index_many(asked))
+
+
+if __name__ == "__main__":
+    main()
