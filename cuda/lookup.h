@@ -4,39 +4,43 @@
 enum { N_KEYS, N_SEED, N_BUCKETS, N_METHOD, N_ROOT_BITS, N_LEAF, N_LARGEST, N_FINGERPRINT_BITS, N_TREES_LENGTH, N_DIRECTORY_LENGTH,
        N_EXACT, N_STORED_LENGTH, N_STORED_WIDTH, N_STORED_VARY, N_KEY_OFFSETS_LENGTH };
 
-FN function function_of(GLOBAL const u64 *numbers, GLOBAL const node *nodes, GLOBAL const chain_link *links,
-                        GLOBAL const u16 *fields, GLOBAL const u16 *multiplier, GLOBAL const u8 *fingerprints)
+/* How a kernel is given a file's function: numbers, tables, sections. */
+#define FUNCTION_ARGUMENTS                                                                                                      \
+    GLOBAL const u64 *numbers, GLOBAL const node *nodes, GLOBAL const chain_link *links, GLOBAL const u16 *fields,              \
+        GLOBAL const u16 *multiplier, GLOBAL const u8 *trees_section, GLOBAL const u8 *directory_section,                      \
+        GLOBAL const u8 *fingerprints, GLOBAL const u8 *stored, GLOBAL const u8 *key_offsets
+#define FUNCTION_GIVEN                                                                                                          \
+    numbers, nodes, links, fields, multiplier, trees_section, directory_section, fingerprints, stored, key_offsets
+
+/* False if the file contradicts itself. */
+FN bool function_given(function *f, FUNCTION_ARGUMENTS)
 {
-    function f;
-    f.keys = numbers[N_KEYS];
-    f.seed = numbers[N_SEED];
-    f.buckets = numbers[N_BUCKETS];
-    f.method = (u32)numbers[N_METHOD];
-    f.root_bits = (u32)numbers[N_ROOT_BITS];
-    f.leaf = (u32)numbers[N_LEAF];
-    f.largest = (u32)numbers[N_LARGEST];
-    f.nodes = nodes;
-    f.chains.links = links;
-    f.chains.fields = fields;
-    f.chains.multiplier = multiplier;
-    f.fingerprint_bits = (u32)numbers[N_FINGERPRINT_BITS];
-    f.fingerprints = fingerprints;
-    f.stored = 0;
-    return f;
+    f->keys = numbers[N_KEYS];
+    f->seed = numbers[N_SEED];
+    f->buckets = numbers[N_BUCKETS];
+    f->method = (u32)numbers[N_METHOD];
+    f->root_bits = (u32)numbers[N_ROOT_BITS];
+    f->leaf = (u32)numbers[N_LEAF];
+    f->largest = (u32)numbers[N_LARGEST];
+    f->nodes = nodes;
+    f->chains.links = links;
+    f->chains.fields = fields;
+    f->chains.multiplier = multiplier;
+    f->fingerprint_bits = (u32)numbers[N_FINGERPRINT_BITS];
+    f->fingerprints = fingerprints;
+    f->stored = 0;
+    if (numbers[N_EXACT] && !function_open_keys(f, stored, numbers[N_STORED_LENGTH], numbers[N_STORED_WIDTH],
+                                                numbers[N_STORED_VARY] != 0, key_offsets, numbers[N_KEY_OFFSETS_LENGTH]))
+        return false;
+    return function_open(f, f->method == METHOD_CHAINED, trees_section, numbers[N_TREES_LENGTH], directory_section,
+                         numbers[N_DIRECTORY_LENGTH]);
 }
 
 /* Indices of keys, as mphf_find_batch and, without `filter`, mphf_index_batch; keys > 0. */
-KERNEL void look_up(GLOBAL const u64 *numbers, GLOBAL const node *nodes, GLOBAL const chain_link *links, GLOBAL const u16 *fields,
-                    GLOBAL const u16 *multiplier, GLOBAL const u8 *trees, GLOBAL const u8 *directory,
-                    GLOBAL const u8 *fingerprints, GLOBAL const u8 *stored, GLOBAL const u8 *key_offsets,
-                    KEY_ARGUMENTS, u32 filter, GLOBAL i64 *out)
+KERNEL void look_up(FUNCTION_ARGUMENTS, KEY_ARGUMENTS, u32 filter, GLOBAL i64 *out)
 {
-    function f = function_of(numbers, nodes, links, fields, multiplier, fingerprints);
-    bool sound = function_open(&f, f.method == METHOD_CHAINED, trees, numbers[N_TREES_LENGTH], directory,
-                               numbers[N_DIRECTORY_LENGTH]);
-    if (numbers[N_EXACT])
-        sound = function_open_keys(&f, stored, numbers[N_STORED_LENGTH], numbers[N_STORED_WIDTH], numbers[N_STORED_VARY] != 0,
-                                   key_offsets, numbers[N_KEY_OFFSETS_LENGTH]) && sound;
+    function f;
+    bool sound = function_given(&f, FUNCTION_GIVEN);
     key_batch keys = KEYS_GIVEN;
     for (u64 i = ALL_ITEM; i < count; i += ALL_ITEMS) {
         u64 length;

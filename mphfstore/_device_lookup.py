@@ -48,19 +48,9 @@ class OnDevice:
 
     def __init__(self, opened: Opened, session: Session) -> None:
         self._session, self._opened, self._header = session, opened, opened.file.header
-        device, header, sections = self._session.device, self._header, opened.file.sections
-
-        def there(section: Section) -> Any:
-            part = sections.get(section, b"")
-            return device.upload(np.frombuffer(part.in_memory() if isinstance(part, Window) else part, np.uint8))
-
-        tables = _tables(header.parameters(), header.largest_bucket)
-        self._function = [
-            device.upload(_numbers(opened.file)), *table_buffers(device, tables),
-            *map(there, (Section.TREES, Section.DIRECTORY, Section.FINGERPRINTS, Section.KEYS, Section.KEY_OFFSETS)),
-        ]  # fmt: skip
+        self._function = function_buffers(session, opened.file)
         self._data, self._offsets = Sender(self._session), Sender(self._session)
-        self._rows = None if opened.values is None else there(Section.VALUES)
+        self._rows = None if opened.values is None else section_buffer(session, opened.file, Section.VALUES)
 
     def __len__(self) -> int:
         return self._header.keys
@@ -171,18 +161,27 @@ class OnDevice:
         return out
 
 
-def _numbers(file: File) -> NDArray[np.uint64]:
-    """As cuda/lookup.h lists them."""
+def section_buffer(session: Session, file: File, section: Section) -> Any:
+    """A section on the device; nothing where there is none."""
+    part = file.sections.get(section, b"")
+    return session.device.upload(np.frombuffer(part.in_memory() if isinstance(part, Window) else part, np.uint8))
+
+
+def function_buffers(session: Session, file: File) -> list[Any]:
+    """FUNCTION_ARGUMENTS of cuda/lookup.h."""
     h, exact = file.header, file.schema.get("keys") == "exact"
     width = width_of_keys(file) if exact else 0
-    trees, directory, stored, offsets = (
-        len(file.sections.get(section, b""))
-        for section in (Section.TREES, Section.DIRECTORY, Section.KEYS, Section.KEY_OFFSETS)
-    )
-    return np.array(
+    sections = Section.TREES, Section.DIRECTORY, Section.FINGERPRINTS, Section.KEYS, Section.KEY_OFFSETS
+    trees, directory, _, stored, offsets = (len(file.sections.get(section, b"")) for section in sections)
+    numbers = np.array(
         [
             h.keys, h.seed, h.buckets, h.method, h.root_bits, h.leaf, h.largest_bucket, h.fingerprint_bits,
             trees, directory, exact, stored, width or 0, width is None, offsets,
         ],
         np.uint64,
     )  # fmt: skip
+    tables = _tables(h.parameters(), h.largest_bucket)
+    return [
+        session.device.upload(numbers), *table_buffers(session.device, tables),
+        *(section_buffer(session, file, section) for section in sections),
+    ]  # fmt: skip
