@@ -1,6 +1,7 @@
 /* Build of `brute` and `rotation` (FORMAT.md §4), level by level: the shape of every tree is known before anything runs, so the host
- * lists the nodes of all buckets of a group, a list per level.
+ * lists the nodes of a bucket of every size that occurs, a list per level.
  *
+ *     for every list           list_tasks                      the same of all buckets
  *     for every level          search_alone, search_together   the numbers of its splittings
  *                              part_keys                       their keys to where their parts begin, in the other buffer of two
  *     for all leaves at once   search_alone, search_together
@@ -25,6 +26,34 @@
 typedef struct {
     u32 first, size, slot, depth; /* its first key, where its number goes */
 } task;
+
+/* A node of all buckets of one size: what its task is in a bucket that begins at 0, and which of the sizes that is. */
+typedef struct {
+    task node;
+    u32 owner;
+} pattern;
+
+/* A task per pattern and bucket of its size, pattern after pattern; ends[i] tasks up to pattern i. The buckets of size s are
+ * by_size[starts[s]] and the following. */
+KERNEL void list_tasks(u32 patterns, u32 count, GLOBAL const pattern *list, GLOBAL const u32 *ends, GLOBAL const u32 *starts,
+                       GLOBAL const u32 *by_size, GLOBAL const u32 *offsets, GLOBAL const u32 *slots, GLOBAL task *tasks)
+{
+    for (u64 i = ALL_ITEM; i < count; i += ALL_ITEMS) {
+        u32 low = 0, high = patterns - 1;
+        while (low < high) {
+            u32 middle = (low + high) / 2;
+            if (ends[middle] > i)
+                high = middle;
+            else
+                low = middle + 1;
+        }
+        pattern p = list[low];
+        u32 bucket = by_size[starts[p.owner] + ((u32)i - (low ? ends[low - 1] : 0))];
+        p.node.first += offsets[bucket];
+        p.node.slot += slots[bucket];
+        tasks[i] = p.node;
+    }
+}
 
 /* A node in search. A number is counted from the launch's first one. */
 typedef struct {

@@ -214,6 +214,12 @@ def bucket_count(keys: int, options: Options) -> int:
     return -(-keys // (options.bucket_size << log2)) << log2
 
 
+def largest_expected(keys: int, options: Options) -> int:
+    """Keys in a bucket: sizes are Poisson's, and this is eight standard deviations above the mean."""
+    expected = int(options.bucket_size + 8 * options.bucket_size**0.5 + 16)
+    return min(keys, expected, int(lib.MPHF_LARGEST_BUCKET))
+
+
 def build_hashed(hi: Words, lo: Words, seed: int, options: Options) -> Index:
     """From the keys' hashes, natively. Raises _Unsolved."""
     parameters = options.parameters()
@@ -224,8 +230,7 @@ def build_hashed(hi: Words, lo: Words, seed: int, options: Options) -> Index:
     starts = np.empty((1 << log2) + 1, np.uint64)
     parted = np.empty((count, 3), np.uint64)
     lib.mphf_scatter(_words(hi), _words(lo), count, log2, _words(starts), ffi.from_buffer("hashed_record[]", parted))
-    # Poisson sizes: eight standard deviations above the mean; larger buckets build a table of their own.
-    expected = min(count, int(options.bucket_size + 8 * options.bucket_size**0.5 + 16), lib.MPHF_LARGEST_BUCKET)
+    expected = largest_expected(count, options)  # larger buckets build a table of their own
     tables = _tables(parameters, expected)
     search_isa = isa()
 

@@ -61,7 +61,8 @@ def build_on(
     if np.diff(before[cuts]).max() >= 1 << 32:
         raise _build._Unsolved  # a hash that spreads nothing
     method = ChainedSearch if options.method == "chained" else LevelsSearch
-    search: Search = method(parameters, sizes, options)
+    tables = _build._tables(parameters, max(largest, _build.largest_expected(count, options)))
+    search: Search = method(parameters, tables, sizes, options)
     hi, ids = (np.empty(count if records else 0, np.uint64) for _ in range(2))
     done, progress = 0, options.progress
     reporting = threading.Lock()

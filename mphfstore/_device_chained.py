@@ -55,13 +55,11 @@ class Demands:
 class ChainedSearch:
     """The search for one function."""
 
-    def __init__(self, parameters: Any, sizes: NDArray[np.uint32], options: Options) -> None:
+    def __init__(self, parameters: Any, tables: Any, sizes: NDArray[np.uint32], options: Options) -> None:
         self._sizes, self._threads, self._isa = sizes, options.threads, _build.isa()
         self._shape = np.uint32(parameters.leaf), np.uint32(parameters.root_bits)
         self._escape = (1 << parameters.root_bits) - 1
-        largest = int(sizes.max())
-        self._tables = _build._tables(parameters, largest)
-        self._demands = Demands(self._tables, largest)
+        self._tables, self._demands = tables, Demands(tables, int(sizes.max()))
         self._line = chain_line(self._tables, sizes)
         bits = self._start(len(sizes), int(sizes.sum(dtype=np.uint64)))
         self._trees = np.zeros(2 + -(-bits // 64), np.uint64)

@@ -1,7 +1,8 @@
 """Building `brute` and `rotation` on a device, level by level (cuda/levels.h).
 
-    host      lists the nodes of a group's buckets: shapes depend on sizes alone
-    device    numbers of the splittings, level after level; of all leaves; bit strings; every record at its index
+    host      lists the nodes of a bucket of every size, a list per level: shapes depend on sizes alone
+    device    the nodes of all buckets from that; the numbers of splittings, level after level, and of all leaves; bit
+              strings; every record at its index
 
 Nothing here is too large for a device: keys stay in global memory, so that there is no bucket to be built natively.
 Numbers are the smallest that solve their nodes, so bits are native code's."""
@@ -29,7 +30,8 @@ UNFOUND = 0xFFFF_FFFF  # cuda/levels.h
 MEANS = 32  # a launch tries so many times as many numbers as a node takes on average, if not too many
 
 Integers = NDArray[np.int64]
-Tasks = NDArray[np.uint32]  # rows of first key, keys, slot of the number, depth
+# Of a bucket of every size: rows of a node's first key, keys, slot of its number, depth, and which of the sizes.
+Patterns = NDArray[np.uint32]
 
 
 class Shapes:
@@ -46,35 +48,34 @@ class Shapes:
             shapes[name].astype(np.int64) for name in ("unit", "nodes", "fanout", "tau")
         )
 
-    def levels(self, sizes: Integers, firsts: Integers, slots: Integers) -> Iterator[tuple[Tasks, Tasks]]:
-        """Splittings and leaves of every depth, of buckets of these sizes whose keys and numbers begin there."""
-        depth = 0
+    def levels(self, sizes: Integers) -> Iterator[tuple[Patterns, Patterns]]:
+        """Splittings and leaves of every depth, of a bucket of each of these sizes, all at least 2."""
+        firsts = slots = np.zeros_like(sizes)
+        owners, depth = np.arange(len(sizes)), 0
         while len(sizes):
             split = self.fanout[sizes] > 1
-            rows = np.stack([firsts, sizes, slots, np.full_like(sizes, depth)], 1).astype(np.uint32)
-            yield rows[split], rows[~split & (sizes > 1)]
-            sizes, firsts, slots = sizes[split], firsts[split], slots[split]
+            rows = np.stack([firsts, sizes, slots, np.full_like(sizes, depth), owners], 1).astype(np.uint32)
+            yield rows[split], rows[~split]
+            sizes, firsts, slots, owners = sizes[split], firsts[split], slots[split], owners[split]
             fanouts, units = self.fanout[sizes], self.unit[sizes]
             parent = np.repeat(np.arange(len(sizes)), fanouts)
             part = np.arange(len(parent)) - np.repeat(np.cumsum(fanouts) - fanouts, fanouts)
             unit = units[parent]
             at = part * unit
-            firsts, slots = firsts[parent] + at, slots[parent] + 1 + part * self.nodes[unit]
+            firsts, slots, owners = firsts[parent] + at, slots[parent] + 1 + part * self.nodes[unit], owners[parent]
             sizes = np.where(part + 1 < fanouts[parent], unit, sizes[parent] - at)
-            used = sizes > 1
-            sizes, firsts, slots = sizes[used], firsts[used], slots[used]
+            some = sizes > 1
+            sizes, firsts, slots, owners = sizes[some], firsts[some], slots[some], owners[some]
             depth += 1
 
 
 class LevelsSearch:
     """The search for one function."""
 
-    def __init__(self, parameters: Any, sizes: NDArray[np.uint32], options: Options) -> None:
-        largest = int(sizes.max())
+    def __init__(self, parameters: Any, tables: Any, sizes: NDArray[np.uint32], options: Options) -> None:
         self._sizes, self._leaf = sizes, int(parameters.leaf)
         self._rotates = parameters.method == lib.METHOD_ROTATION
-        self._tables = _build._tables(parameters, largest)
-        self._shapes = Shapes(self._tables, largest)
+        self._tables, self._shapes = tables, Shapes(tables, int(sizes.max()))
         self.strings: dict[int, tuple[Words, Words]] = {}  # by a group's first bucket: bits, and where each one's start
 
     def run(self, group: Group, hi: Words | None, ids: Words | None) -> None:
@@ -85,10 +86,11 @@ class LevelsSearch:
         np.cumsum(self._shapes.nodes[group.sizes], out=slots[1:], dtype=np.uint32)
         keys = device.empty(8 * len(group)), device.empty(8 * len(group))
         session.over("copy_words", len(group), group.lo, np.uint64(len(group)), keys[0])
-        numbers = Numbers(session, self._shapes, (nodes, budgets), keys, int(slots[-1]))
-        self._solve(numbers, group, slots)
+        begins = group.there, device.upload(slots)
+        numbers = Numbers(session, self._shapes, (nodes, budgets), keys, group.sizes, begins)
+        self._solve(numbers)
 
-        buckets, starts, slots_there = np.uint32(count), np.zeros(count + 1, np.uint64), device.upload(slots)
+        buckets, starts, slots_there = np.uint32(count), np.zeros(count + 1, np.uint64), begins[1]
         lengths_there = device.empty(8 * count)
         session.over("measure_buckets", count, buckets, slots_there, numbers.found, numbers.taus, lengths_there)
         device.download(lengths_there, starts[1:])
@@ -108,11 +110,9 @@ class LevelsSearch:
         device.download(bits_there, bits)
         self.strings[group.first] = bits, starts
 
-    def _solve(self, numbers: Numbers, group: Group, slots: NDArray[np.uint32]) -> None:
-        some = group.sizes > 1
-        of_buckets = (array[: len(some)][some].astype(np.int64) for array in (group.sizes, group.offsets, slots))
-        leaves = [np.zeros((0, 4), np.uint32)]
-        for splittings, leaves_here in self._shapes.levels(*of_buckets):
+    def _solve(self, numbers: Numbers) -> None:
+        leaves = [np.zeros((0, 5), np.uint32)]
+        for splittings, leaves_here in self._shapes.levels(numbers.sizes):
             numbers.solve(splittings)
             leaves.append(leaves_here)
         all_leaves = np.concatenate(leaves)
@@ -128,52 +128,82 @@ class LevelsSearch:
 
 
 class Numbers:
-    """The numbers of a group's nodes."""
+    """The numbers of a group's nodes. `sizes`: those that its buckets have, from 2 on."""
 
     def __init__(
-        self, session: Session, shapes: Shapes, tables: tuple[Any, Any], keys: tuple[Any, Any], slots: int
-    ) -> None:
-        self._session, self._shapes, self._keys = session, shapes, keys
+        self, session: Session, shapes: Shapes, tables: tuple[Any, Any], keys: tuple[Any, Any],
+        sizes: NDArray[np.uint32], begins: tuple[Any, Any],
+    ) -> None:  # fmt: skip
+        device = session.device
+        self._session, self._shapes, self._keys, self._begins = session, shapes, keys, begins
         self._nodes, self._budgets = tables
-        self.found, self.taus = session.device.zeros(8 * slots), session.device.zeros(slots)
+        slots = int(shapes.nodes[sizes].sum())
+        self.found, self.taus = device.zeros(8 * slots), device.zeros(slots)
+        counts = np.bincount(sizes)
+        self.sizes = 2 + np.flatnonzero(counts[2:])
+        self._buckets_of = counts[self.sizes]  # how many buckets have each of the sizes
+        some = np.flatnonzero(sizes > 1).astype(np.uint32)
+        self._by_size = device.upload(some[np.argsort((sizes[some] - 2).astype(np.uint16), kind="stable")])
+        self._starts = device.upload((np.cumsum(self._buckets_of) - self._buckets_of).astype(np.uint32))
 
-    def solve(self, tasks: Tasks, step: int = 1) -> None:
+    def _list(self, patterns: Patterns) -> tuple[Any, int]:
+        """The nodes of all buckets that these are patterns of."""
+        device, ends = self._session.device, np.cumsum(self._buckets_of[patterns[:, 4]]).astype(np.uint32)
+        count = int(ends[-1])
+        tasks, there = device.zeros(16 * count), (device.upload(patterns), device.upload(ends))
+        bounds = np.uint32(len(patterns)), np.uint32(count)
+        self._session.over("list_tasks", count, *bounds, *there, self._starts, self._by_size, *self._begins, tasks)
+        return tasks, count
+
+    def solve(self, patterns: Patterns, step: int = 1) -> None:
         """Finds the numbers of nodes: splittings of one level, whose keys are parted then, or leaves. `step`: the
         rotations of a number, where leaves have them. Raises _Unsolved."""
-        if not len(tasks):
+        if not len(patterns):
             return
-        session, device, shapes = self._session, self._session.device, self._shapes
-        sizes = tasks[:, 1].astype(np.int64)
+        device, shapes = self._session.device, self._shapes
+        sizes = patterns[:, 1].astype(np.int64)
         hashes = sizes << shapes.tau[sizes]
-        tasks = tasks[np.argsort(-hashes, kind="stable")]  # alike beside each other
-        hard = int(np.count_nonzero(hashes >= TOGETHER_FROM))
-        widest, tau = int(sizes.max()), int(shapes.tau[sizes].max())
-        splits = bool(shapes.fanout[sizes[0]] > 1)
-        listed, count, begin, looked = device.upload(tasks), len(tasks), 0, False
-        outcome = np.zeros(2, np.uint32)  # nodes to search on, and whether one has no solution
-        while count and not outcome[1]:
+        order = np.argsort(-hashes, kind="stable")  # alike beside each other
+        patterns, hashes = patterns[order], hashes[order]
+        widest, tau, splits = int(sizes.max()), int(shapes.tau[sizes].max()), bool(shapes.fanout[sizes[0]] > 1)
+        hard = int(self._buckets_of[patterns[hashes >= TOGETHER_FROM, 4]].sum())
+        (listed, count), begin, looked = self._list(patterns), 0, False
+        while count:
+            if not looked and (begin or 1 << tau >> 8) >= widest:  # it costs no more than what was searched, or little
+                self._look_for_equal(listed, count, widest)
+                looked = True
             together = hard if device.gpu else 0
             slices, span = self._plan(together, widest, tau, step)
             found = self._launch(listed, count, together, slices, begin, span, step)
-            again, there = device.zeros(16 * count), device.zeros(8)
-            settling = (
-                found, np.uint64(begin), np.uint64(span * step), self._nodes, self._budgets, self.found, self.taus,
-                again, there,
-            )  # fmt: skip
-            if splits:
-                device.launch(session.kernels.part_keys, count, ITEMS, 64, listed, *settling, *self._keys)
-            else:
-                session.over("note_leaves", count, listed, np.uint32(count), *settling)
-            device.download(there, outcome)
-            listed, count, begin = again, int(outcome[0]), begin + span * step
-            hard = count
-            if count and begin >= widest and not looked:  # the search has cost what a look for equal keys does
-                looked = True
-                keys = np.uint32(widest), *self._keys
-                session.over("look_for_equal", count * widest, listed, np.uint32(count), *keys, there)
-                device.download(there, outcome)
-        if outcome[1]:
+            listed, count = self._settle(splits, listed, count, found, begin, span * step)
+            begin, hard = begin + span * step, count
+
+    def _look_for_equal(self, listed: Any, count: int, widest: int) -> None:
+        outcome, limits = self._session.device.zeros(8), (np.uint32(count), np.uint32(widest))
+        self._session.over("look_for_equal", count * widest, listed, *limits, *self._keys, outcome)
+        self._check(outcome)
+
+    def _check(self, outcome: Any) -> int:
+        """Raises _Unsolved; else, how many nodes are to be searched on."""
+        counts = np.empty(2, np.uint32)
+        self._session.device.download(outcome, counts)
+        again, failed = counts
+        if failed:
             raise _build._Unsolved
+        return int(again)
+
+    def _settle(self, splits: bool, listed: Any, count: int, found: Any, begin: int, numbers: int) -> tuple[Any, int]:
+        """After a launch that tried so many numbers: what it found goes to its places. The nodes to search on."""
+        session, device = self._session, self._session.device
+        again, outcome = device.zeros(16 * count), device.zeros(8)
+        tables = self._nodes, self._budgets, self.found, self.taus
+        settling = found, np.uint64(begin), np.uint64(numbers), *tables, again, outcome
+        if splits:
+            cursors = 4 * lib.MPHF_WIDEST_FANOUT
+            device.launch(session.kernels.part_keys, count, ITEMS, cursors, listed, *settling, *self._keys)
+        else:
+            session.over("note_leaves", count, listed, np.uint32(count), *settling)
+        return again, self._check(outcome)
 
     def _plan(self, together: int, widest: int, tau: int, step: int) -> tuple[int, int]:
         """For so many nodes that groups have to themselves: groups for each, and how many steps of numbers are tried

@@ -29,7 +29,6 @@ except ms.UnavailableError as error:
     pytest.skip(str(error), allow_module_level=True)
 
 METHODS = ("brute", "rotation")
-NEVER = 1 << 62
 UNUSED = Chain(DEFAULT_FANOUTS, 0, 0, 1)
 
 
@@ -122,7 +121,9 @@ def on_device(shape: Shape, los: Sequence[Sequence[int]]) -> Buckets:
     hi, lo = hashes_of(los)
     sizes = np.array([len(bucket) for bucket in los], np.uint32)
     group = Feed(SESSION, hashed(hi, lo), 0, True).group(len(los), 0, 0, sizes)
-    search = LevelsSearch(shape.parameters(), sizes, Options(shape.method, shape.leaf, 1, UNUSED))
+    parameters = shape.parameters()
+    tables = _build._tables(parameters, int(sizes.max()))
+    search = LevelsSearch(parameters, tables, sizes, Options(shape.method, shape.leaf, 1, UNUSED))
     hi_out, ids = np.zeros_like(hi), np.zeros_like(hi)
     search.run(group, hi_out, ids)
     return described(*search.strings[0], los, hi_out, ids)
@@ -208,11 +209,8 @@ def test_low_words_that_overflow() -> None:
     for method in METHODS:
         for depth in range(3):
             low = -(depth + 1) * 0x9E3779B97F4A7C15 % (1 << 32)
-            los = [
-                [draw.getrandbits(32) << 32 | (low - draw.randrange(300)) % (1 << 32) for _ in range(m)]
-                for m in (8, 40)
-            ]
-            both(Shape(method, 8), los)
+            keys = [draw.getrandbits(32) << 32 | (low - draw.randrange(300)) % (1 << 32) for _ in range(48)]
+            both(Shape(method, 8), [keys[:8], keys[8:]])
 
 
 @pytest.mark.parametrize("preset", list(ms.PRESETS))
@@ -270,9 +268,7 @@ def equal_somewhere(m: int, seed: int) -> Iterator[list[int]]:
         yield los
 
 
-@pytest.mark.parametrize(
-    ("leaf", "m"), [(2, 2), (2, 40), (3, 3), (8, 8), (8, 100), (12, 12), (16, 16), (24, 24), (24, 70)]
-)
+@pytest.mark.parametrize(("leaf", "m"), [(2, 2), (2, 40), (3, 3), (8, 8), (8, 100), (12, 12), (24, 24), (24, 70)])
 @pytest.mark.parametrize("method", METHODS)
 def test_equal_words_are_reported(method: str, leaf: int, m: int, way: Way, launches: Counter[str]) -> None:
     for los in [*equal_somewhere(m, 3), [5] * m]:
