@@ -67,8 +67,8 @@ static int64_t confirmed(const mphf_reader *r, int64_t index, const u8 *key, u64
     return own == length && !memcmp(stored, key, length) ? index : ABSENT;
 }
 
-/* The same for the `size` keys of a group from `begin` on, in stages: samples, offsets, keys. */
-static int confirm_group(const mphf_reader *r, const key_batch *keys, u64 begin, u32 size, int64_t *out)
+/* The same for a group, in stages: samples, offsets, keys. */
+static int confirm_group(const mphf_reader *r, const u8 *const *keys, const u64 *key_lengths, u32 size, int64_t *out)
 {
     const u8 *stored[GROUP];
     u64 lengths[GROUP];
@@ -90,12 +90,8 @@ static int confirm_group(const mphf_reader *r, const key_batch *keys, u64 begin,
             __builtin_prefetch(stored[i]);
         }
     for (u32 i = 0; i < size; i++)
-        if (out[i] >= 0) {
-            u64 length;
-            const u8 *key = key_at(keys, begin + i, &length);
-            if (lengths[i] != length || memcmp(stored[i], key, length))
-                out[i] = ABSENT;
-        }
+        if (out[i] >= 0 && (lengths[i] != key_lengths[i] || memcmp(stored[i], keys[i], key_lengths[i])))
+            out[i] = ABSENT;
     return STATUS_OK;
 }
 
@@ -172,13 +168,17 @@ static int64_t look_up_find(const mphf_reader *r, const u8 *key, u64 length)
 static int look_up_batch(const mphf_reader *r, const key_batch *keys, bool filter, int64_t *out)
 {
     hash128 h[GROUP];
+    const u8 *group[GROUP];
+    u64 lengths[GROUP];
     for (u64 begin = 0; begin < keys->count; begin += GROUP) {
         u32 size = (u32)(keys->count - begin < GROUP ? keys->count - begin : GROUP);
-        for (u32 i = 0; i < size; i++)
-            h[i] = key_hash(keys, begin + i, r->seed);
+        for (u32 i = 0; i < size; i++) {
+            group[i] = key_at(keys, begin + i, &lengths[i]);
+            h[i] = xxh3_128(group[i], lengths[i], r->seed);
+        }
         if (index_group(r, h, size, filter, out + begin) != STATUS_OK)
             return STATUS_CORRUPT;
-        if (filter && r->stored && confirm_group(r, keys, begin, size, out + begin) != STATUS_OK)
+        if (filter && r->stored && confirm_group(r, group, lengths, size, out + begin) != STATUS_OK)
             return STATUS_CORRUPT;
     }
     return STATUS_OK;

@@ -63,4 +63,10 @@ static inline u32 line_sum(const u8 *line, u32 count)
     return (u32)_mm_cvtsi128_si32(half) + (u32)_mm_extract_epi32(half, 2);
 }
 
+/* Byte lanes; bytes_set has a bit for each, all of whose bits are alike. */
+#define BYTES 32
+typedef u8 byte_vec __attribute__((vector_size(32)));
+
+static inline u64 bytes_set(byte_vec v) { return (u32)_mm256_movemask_epi8((__m256i)v); }
+
 #include "instruction_set.h"

@@ -52,4 +52,10 @@ static inline u32 line_sum(const u8 *line, u32 count)
     return (u32)_mm512_reduce_add_epi64(_mm512_sad_epu8(bytes, _mm512_setzero_si512()));
 }
 
+/* Byte lanes, as in avx2.c. */
+#define BYTES 64
+typedef u8 byte_vec __attribute__((vector_size(64)));
+
+static inline u64 bytes_set(byte_vec v) { return _mm512_movepi8_mask((__m512i)v); }
+
 #include "instruction_set.h"
