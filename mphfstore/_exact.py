@@ -89,7 +89,8 @@ def stored_batch(reader: Any, file: File) -> KeyBatch:
     sound(lib.mphf_key_span_batch(reader, 0, count, *pointers))
     if not np.array_equal(starts[1:], ends[:-1]):
         raise contradiction()
-    return KeyBatch(data, count, np.concatenate([starts[:1], ends]).astype(np.uint64) if count else offsets_of(ends))
+    bounds = np.concatenate([starts[:1], ends]) if count else np.zeros(1, np.int64)
+    return KeyBatch(data, count, bounds.astype(np.uint64))
 
 
 def dtype_of_keys(file: File, kind: KeyType) -> np.dtype[Any]:
