@@ -24,7 +24,7 @@ from ._build import isa
 from ._errors import sound
 from ._native import ffi, lib
 from ._scan_patterns import Single, dictionary
-from ._scan_text import Bytes, at_borders, code_points, cut_off, fold_key, fold_text, letters, text_bytes
+from ._scan_text import Bytes, at_borders, border_before, code_points, cut_off, fold_key, fold_text, letters, text_bytes
 
 MODES = ("anywhere", "words", "windows")
 STRETCH = 1 << 20  # bytes that a native call gets
@@ -152,11 +152,11 @@ class Scanner:
         whole = whole if last else whole[: len(whole) - cut_off(whole)]
         folded = fold_text(whole)
         hits, used = self._chunk(folded.data, last, threads)
-        (own_used,), _ = folded.original(np.array([used]))
+        own_used = border_before(whole, int(folded.original(np.array([used]))[0][0]))
         start, begins = folded.original(hits.start)
         end, ends = folded.original(hits.end)
         own = begins & ends & ((start < own_used) | last)
-        return Hits(start[own], (end - start)[own], hits.index[own], hits.false_positive_rate), int(own_used)
+        return Hits(start[own], (end - start)[own], hits.index[own], hits.false_positive_rate), own_used
 
     def _chunk(self, data: Bytes, last: bool, threads: int | None) -> tuple[Hits, int]:
         """What begins in a chunk, and up to where that is all. last: nothing comes behind it."""

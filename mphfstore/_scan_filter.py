@@ -56,7 +56,7 @@ def section_of(batches: Iterable[KeyBatch]) -> NDArray[np.uint8]:
     short = bool(count) and int(lengths.min()) < 4
     heads = min(max((4 * count - 1).bit_length(), HEADS[0]), HEADS[1]) if count else HEADS[0]
     words = max(1, (-(-count // KEYS_PER_WORD) - 1).bit_length()) if count else 1
-    size = 16 + 8 * len(listed) + STARTS * short + (2 << heads) + (8 << words)
+    size = 16 + 8 * len(listed) + STARTS * short + (4 << heads) + (8 << words)
     section = np.zeros(size, np.uint8)
     section[:16] = np.array([heads, words, short, len(listed)], "<u4").view(np.uint8)
     section[16 : 16 + 8 * len(listed)] = listed.astype("<u8").view(np.uint8)

@@ -70,8 +70,8 @@ def at_borders(data: Bytes, offsets: Offsets) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True)
 class Folded:
-    """A text after case folding. Of every character whose UTF-8 became longer or shorter: where it begins and ends, in
-    the folded text and in the original."""
+    """A text after case folding. Of every character that became several, or longer or shorter in UTF-8: where it begins
+    and ends, in the folded text and in the original."""
 
     data: Bytes
     begin: Offsets
@@ -121,15 +121,23 @@ def fold_text(data: bytes) -> Folded:
 
 @lru_cache(maxsize=1)
 def _changing() -> re.Pattern[str]:
-    """Any character whose folding has a UTF-8 of another length."""
+    """Any character whose folding is several, or has a UTF-8 of another length."""
     found = []
     for code in range(0x80, sys.maxunicode + 1):
         character = chr(code)
         if 0xD800 <= code < 0xE000 or (folded := character.casefold()) == character:
             continue
-        if len(folded.encode()) != len(character.encode()):
+        if len(folded) > 1 or len(folded.encode()) != len(character.encode()):
             found.append(character)
     return re.compile("[" + "".join(found) + "]")
+
+
+def border_before(data: bytes, at: int) -> int:
+    """The last place up to `at` where no character goes across, as far as one can tell from the bytes before."""
+    for back in range(min(4, at + 1)):
+        if at - back == len(data) or data[at - back] & 0xC0 != 0x80:
+            return at - back
+    return at
 
 
 def cut_off(data: bytes) -> int:

@@ -1,8 +1,8 @@
 /* Keys at every place of a text, once for every instruction set:
  *
  *     for every block of places:
- *         heads    places whose first bytes begin some key, and the lengths such keys have
- *         gate     the lengths above eight, if no key begins with these eight bytes, are struck off
+ *         heads    places whose first five bytes begin some key, and the lengths such keys have
+ *         look again   at eight bytes: lengths above that are struck off if no key begins so
  *         pairs    a pair (place, length) for each length that is left
  *         probe    pairs that the Bloom filter holds: nearly all are keys
  *         look up  hash, index, fingerprint, key
@@ -43,26 +43,55 @@ static int scan_drain(scan_walk *w)
     return status;
 }
 
-/* Heads and gate for `size` places of the block. Returns how many pass. `roomy`: eight bytes can be read at each. */
-static inline u32 scan_pass(const scan_walk *w, u32 begin, u32 size, bool roomy, u16 *places, u16 *masks)
+#ifdef GATHERS
+/* scan_lengths of the LANES places from p on. */
+static inline vec scan_lengths_lanes(const scan_tables *t, const u8 *p)
 {
-    const scan_tables *t = w->tables;
-    u32 count = 0;
-    for (u32 i = begin; i < size; i++) {
-        const u8 *p = w->text + w->at + i;
-        u32 lengths = scan_lengths(t, roomy ? load64(p) : scan_first(p, w->length - w->at - i));
+    vec first = load_windows(p), hash = SCAN_HASH(first), heads = gather((const u8 *)t->heads, hash >> t->head_shift << 2);
+    vec marked = heads >> SCAN_MARKS >> SCAN_FIFTH(hash, load_windows(p + 4) & 0xFF) & 1;
+    vec lengths = heads & (SCAN_FOUR | ((0 - marked) & SCAN_ALL));
+    return t->starts ? lengths | (gather(t->starts, first & 0xFFFF) & 0xFF) : lengths;
+}
+#endif
+
+/* Heads of `size` places of the block. Returns how many begin some key. `roomy`: sixteen bytes more than all can be read. */
+static inline u32 scan_heads(const scan_walk *w, u32 size, bool roomy, u16 *places, u16 *masks)
+{
+    const scan_tables t = *w->tables;
+    const u8 *text = w->text + w->at;
+    u32 count = 0, i = 0;
+#ifdef GATHERS
+    vec numbers;
+    for (u32 lane = 0; lane < LANES; lane++)
+        numbers[lane] = lane;
+    for (; roomy && i + LANES <= size; i += LANES) {
+        vec lengths = scan_lengths_lanes(&t, text + i);
+        u32 set = lanes_set((vec)(lengths != 0));
+        close_up_lanes(places + count, numbers + i, set);
+        count += close_up_lanes(masks + count, lengths, set);
+    }
+#endif
+    for (; i < size; i++) {
+        u32 lengths = scan_lengths(&t, roomy ? load64(text + i) : scan_first(text + i, w->length - w->at - i));
         places[count] = (u16)i;
         masks[count] = (u16)lengths;
         count += lengths != 0;
     }
-    u32 left = 0;
+    return count;
+}
+
+/* Both looks. Returns how many places pass. */
+static inline u32 scan_pass(const scan_walk *w, u32 size, bool roomy, u16 *places, u16 *masks)
+{
+    const scan_tables t = *w->tables; /* which no store can change */
+    const u8 *text = w->text + w->at;
+    u32 count = scan_heads(w, size, roomy, places, masks), left = 0;
     for (u32 k = 0; k < count; k++) {
-        const u8 *p = w->text + w->at + places[k];
+        const u8 *p = text + places[k];
         u64 first = roomy ? load64(p) : scan_first(p, w->length - w->at - places[k]);
-        u32 lengths = masks[k] & (scan_holds(t, scan_eight_element(first)) ? 0xFFFF : ~SCAN_GATED);
         places[left] = places[k];
-        masks[left] = (u16)lengths;
-        left += lengths != 0;
+        masks[left] = (u16)scan_eight(&t, first, masks[k]);
+        left += masks[left] != 0;
     }
     return left;
 }
@@ -91,39 +120,44 @@ static int scan_probe_long(scan_walk *w, u16 place)
     return STATUS_OK;
 }
 
-/* roomy: the fifteen bytes of every pair's longest key lie in the text. */
+/* Of the pairs whose place and length's bit are given those that the filter holds. roomy: the fifteen bytes of the longest key of
+ * any lie in the text. */
 static inline int scan_probe(scan_walk *w, const u16 *places, const u8 *bits, u32 count, bool roomy)
 {
-    const scan_tables *t = w->tables;
+    const scan_tables t = *w->tables;
+    const u8 *text = w->text + w->at;
+    u32 found = w->count;
+    int status = STATUS_OK;
     for (u32 k = 0; k < count; k++) {
-        u32 bit = bits[k];
-        if (w->count == SCAN_FOUND) {
-            int status = scan_drain(w);
+        u64 place = places[k], length = bits[k] + 1;
+        if (__builtin_expect(found == SCAN_FOUND || length == SCAN_LONG, 0)) {
+            w->count = found;
+            if (found == SCAN_FOUND)
+                status = scan_drain(w);
+            if (status == STATUS_OK && length == SCAN_LONG)
+                status = scan_probe_long(w, (u16)place);
             if (status != STATUS_OK)
                 return status;
+            found = w->count;
+            if (length == SCAN_LONG)
+                continue;
         }
-        if (bit == SCAN_LONG_BIT) {
-            int status = scan_probe_long(w, places[k]);
-            if (status != STATUS_OK)
-                return status;
-            continue;
-        }
-        u64 start = w->at + places[k], length = bit + 1, left = w->length - start;
-        if (!roomy && length > left)
-            continue;
-        const u8 *p = w->text + start;
-        u64 element;
+        const u8 *p = text + place;
+        u64 left = w->length - w->at - place, element;
         if (roomy) { /* both cases of scan_key_element without a branch */
             u32 beyond = length < 8 ? 64 - 8 * (u32)length : 0;
             u64 first = load64(p), last = load64(p + (length < 8 ? 0 : length - 8));
             element = scan_element(first << beyond >> beyond, last << beyond >> beyond, length);
+        } else if (length > left) {
+            continue;
         } else {
             element = scan_key_element(p, scan_first(p, left), length);
         }
-        w->places[w->count] = places[k];
-        w->lengths[w->count] = length;
-        w->count += scan_holds(t, element);
+        w->places[found] = (u16)place;
+        w->lengths[found] = length;
+        found += scan_holds(&t, element);
     }
+    w->count = found;
     return STATUS_OK;
 }
 
@@ -155,7 +189,7 @@ static inline int scan_pairs(scan_walk *w, const u16 *places, const u16 *masks, 
 static int scan_anywhere(const mphf_reader *r, const mphf_scan_filter *filter, const scan_stretch *s, scan_hits *out)
 {
     scan_walk w = {.reader = r, .tables = &filter->tables, .text = s->text, .length = s->length, .out = out};
-    u16 places[SCAN_BLOCK], masks[SCAN_BLOCK];
+    u16 places[SCAN_BLOCK + 16], masks[SCAN_BLOCK + 16]; /* a vector's lanes are written whole */
     for (u32 byte = 0; byte < 256; byte++)
         for (u32 bit = 0, n = 0; bit < 8; bit++)
             if (byte >> bit & 1)
@@ -164,8 +198,8 @@ static int scan_anywhere(const mphf_reader *r, const mphf_scan_filter *filter, c
     for (w.at = s->begin; w.at < s->end && status == STATUS_OK; w.at += SCAN_BLOCK) {
         u32 size = (u32)(s->end - w.at < SCAN_BLOCK ? s->end - w.at : SCAN_BLOCK);
         u64 left = s->length - w.at;
-        bool roomy = left >= size + SCAN_LONG;
-        u32 count = roomy ? scan_pass(&w, 0, size, true, places, masks) : scan_pass(&w, 0, size, false, places, masks);
+        bool roomy = left >= size + 2 * SCAN_LONG;
+        u32 count = roomy ? scan_pass(&w, size, true, places, masks) : scan_pass(&w, size, false, places, masks);
         status = roomy ? scan_pairs(&w, places, masks, count, true) : scan_pairs(&w, places, masks, count, false);
         if (status == STATUS_OK)
             status = scan_drain(&w);

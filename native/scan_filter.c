@@ -13,7 +13,7 @@ static bool sound(scan_tables *t, const u8 *section, u64 length)
         return false;
     u64 heads = load32(section), words = load32(section + 4), starts = load32(section + 8), listed = load32(section + 12);
     if (heads < 2 || heads > 24 || words < 1 || words > 40 || starts > 1 ||
-        length != HEAD_BYTES + 8 * listed + SCAN_STARTS * starts + (2ull << heads) + (8ull << words))
+        length != HEAD_BYTES + 8 * listed + SCAN_STARTS * starts + (4ull << heads) + (8ull << words))
         return false;
     t->head_shift = 32 - (u32)heads;
     t->word_shift = 64 - (u32)words;
@@ -21,7 +21,7 @@ static bool sound(scan_tables *t, const u8 *section, u64 length)
     t->long_lengths = (const u64 *)(section + HEAD_BYTES);
     const u8 *at = section + HEAD_BYTES + 8 * listed;
     t->starts = starts ? at : NULL;
-    t->heads = (const u16 *)(at + SCAN_STARTS * starts);
+    t->heads = (const u32 *)(at + SCAN_STARTS * starts);
     t->words = (const u64 *)(t->heads + (1ull << heads));
     for (u64 i = 0; i < listed; i++)
         if (t->long_lengths[i] < SCAN_LONG || t->long_lengths[i] >> 62 || (i && t->long_lengths[i] <= t->long_lengths[i - 1]))
@@ -58,7 +58,7 @@ int mphf_scan_filter_fill(uint8_t *section, uint64_t length, const key_batch *ke
     if (!sound(&t, section, length))
         return STATUS_CORRUPT;
     u8 *starts = t.starts ? section + (t.starts - section) : NULL;
-    u16 *heads = (u16 *)(section + ((const u8 *)t.heads - section));
+    u32 *heads = (u32 *)(section + ((const u8 *)t.heads - section));
     u64 *words = (u64 *)(section + ((const u8 *)t.words - section));
     for (u64 i = 0; i < keys->count; i++) {
         u64 size;
@@ -75,7 +75,10 @@ int mphf_scan_filter_fill(uint8_t *section, uint64_t length, const key_batch *ke
                 starts[at] |= (u8)(1u << (size - 1));
             continue;
         }
-        heads[scan_head((u32)first, t.head_shift)] |= (u16)(1u << (size < SCAN_LONG ? size - 1 : SCAN_LONG_BIT));
+        u32 hash = SCAN_HASH((u32)first), at = hash >> t.head_shift;
+        heads[at] |= 1u << (size < SCAN_LONG ? size - 1 : SCAN_LONG_BIT);
+        if (size > 4)
+            heads[at] |= 1u << (SCAN_MARKS + SCAN_FIFTH(hash, (u32)(first >> 32) & 0xFF));
         if (size > 8)
             enter(&t, words, scan_eight_element(first));
         if (size >= SCAN_LONG)

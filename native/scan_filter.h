@@ -1,7 +1,8 @@
 /* The prefilter of a dictionary (FORMAT.md §8): at which places of a text keys can begin, and of which lengths they can be there.
  *
  *     starts  first two bytes -> which of the lengths 1, 2 and 3
- *     heads   hash of the first four bytes -> which of the lengths 4 ... 15, and whether 16 or more
+ *     heads   hash of the first four bytes -> which of the lengths 4 ... 15, and whether 16 or more; and a mark of the
+ *             first five bytes of each key of more than four
  *     words   a blocked Bloom filter of (first eight bytes, last eight bytes, length), of the first eight bytes of keys of
  *             more than eight, and of the first sixteen of keys of sixteen or more
  *
@@ -16,7 +17,10 @@
 #define SCAN_LONG 16u        /* lengths from here on share one bit of a head, and are listed */
 #define SCAN_LONG_BIT 15u
 #define SCAN_STARTS 65536u   /* bytes of `starts` */
-#define SCAN_GATED 0xFF00u   /* bits of the lengths above eight */
+#define SCAN_FOUR 0x000Fu    /* bits of the lengths up to four, and up to eight */
+#define SCAN_EIGHT 0x00FFu
+#define SCAN_ALL 0xFFFFu
+#define SCAN_MARKS 16u       /* begin at this bit of a head */
 
 typedef struct {
     u32 head_shift; /* 32 less log2 of the number of heads */
@@ -24,16 +28,20 @@ typedef struct {
     u64 long_count;
     GLOBAL const u64 *long_lengths; /* ascending */
     GLOBAL const u8 *starts;        /* 0: no key is shorter than four bytes */
-    GLOBAL const u16 *heads;
+    GLOBAL const u32 *heads;
     GLOBAL const u64 *words;
 } scan_tables;
 
-FN u32 scan_head(u32 first_four, u32 shift) { return first_four * 0x9E3779B1u >> shift; }
+/* Macros, so that they take vectors as well: the number of a head, to be shifted down, and that of a mark of five bytes. */
+#define SCAN_HASH(first_four) ((first_four) * 0x9E3779B1u)
+#define SCAN_FIFTH(hash, fifth) (((hash) + (fifth) * 0x85EBCA6Bu) * 0xC2B2AE35u >> 28)
 
-/* Bits of the lengths 1 ... 15 and of the longer ones (FORMAT.md), of keys that may begin with these eight bytes. */
+/* Bits of the lengths 1 ... 15 and of the longer ones (FORMAT.md), of keys that may begin with these eight bytes: a first look. */
 FN u32 scan_lengths(const scan_tables *t, u64 first)
 {
-    u32 lengths = t->heads[scan_head((u32)first, t->head_shift)];
+    u32 hash = SCAN_HASH((u32)first), head = t->heads[hash >> t->head_shift];
+    u32 marked = head >> SCAN_MARKS >> SCAN_FIFTH(hash, (u32)(first >> 32) & 0xFF) & 1;
+    u32 lengths = head & (marked ? SCAN_ALL : SCAN_FOUR);
     return t->starts ? lengths | t->starts[first & 0xFFFF] : lengths;
 }
 
@@ -87,6 +95,13 @@ FN u64 scan_key_element(GLOBAL const u8 *key, u64 first, u64 length)
 }
 
 FN u64 scan_eight_element(u64 first) { return scan_element(first, first, scan_prefix_tag(8)); }
+
+/* What a second look leaves of them, at all eight. */
+FN u32 scan_eight(const scan_tables *t, u64 first, u32 lengths)
+{
+    return lengths & (scan_holds(t, scan_eight_element(first)) ? SCAN_ALL : SCAN_EIGHT);
+}
+
 FN u64 scan_sixteen_element(GLOBAL const u8 *key) { return scan_element(load64(key), load64(key + 8), scan_prefix_tag(16)); }
 
 #endif

@@ -80,11 +80,12 @@ def words(text: bytes, patterns: Sequence[bytes], grams: Iterable[int]) -> list[
 
 
 def fold(text: bytes) -> tuple[bytes, dict[int, int]]:
-    """Folded; and from offsets in that to those in the text, where a character of another length does not hide them."""
+    """Folded; and from offsets in that to those in the text, but for those within a character that has become another
+    length or several."""
     out, offsets = bytearray(), {0: 0}
     for at, character, raw in characters(text):
         new = character.casefold().encode("utf-8", "surrogateescape")
-        steps = range(1, len(new) + 1) if len(new) == len(raw) else ()
+        steps = range(1, len(new) + 1) if len(new) == len(raw) and len(character.casefold()) == 1 else ()
         offsets |= {len(out) + step: at + step for step in steps} | {len(out) + len(new): at + len(raw)}
         out += new
     return bytes(out), offsets

@@ -50,22 +50,26 @@ class Prefilter:
         require(len(section) >= HEAD.size, "the prefilter is cut off")
         heads, logarithm, short, count = HEAD.unpack_from(section)
         require(short <= 1 and heads <= 24 and logarithm <= 40, "wrong head of the prefilter")
-        size = HEAD.size + 8 * count + 65536 * short + (2 << heads) + (8 << logarithm)
+        size = HEAD.size + 8 * count + 65536 * short + (4 << heads) + (8 << logarithm)
         require(len(section) == size, "wrong length of the prefilter")
         self = cls(heads, logarithm, bool(short), struct.unpack_from(f"<{count}Q", section, HEAD.size))
         at = HEAD.size + 8 * count
         if short:
             self.starts, at = bytearray(section[at : at + 65536]), at + 65536
-        self.heads = list(struct.unpack_from(f"<{1 << heads}H", section, at))
-        self.words = list(struct.unpack_from(f"<{1 << logarithm}Q", section, at + (2 << heads)))
+        self.heads = list(struct.unpack_from(f"<{1 << heads}I", section, at))
+        self.words = list(struct.unpack_from(f"<{1 << logarithm}Q", section, at + (4 << heads)))
         return self
 
     def encode(self) -> bytes:
         head = HEAD.pack(self.a, self.b, self.starts is not None, len(self.listed)) + words(self.listed)
-        return head + bytes(self.starts or b"") + struct.pack(f"<{1 << self.a}H", *self.heads) + words(self.words)
+        return head + bytes(self.starts or b"") + struct.pack(f"<{1 << self.a}I", *self.heads) + words(self.words)
 
-    def _head(self, first: bytes) -> int:
-        return int.from_bytes(first[:4], "little") * 0x9E3779B1 % (1 << 32) >> 32 - self.a
+    def _head(self, first: bytes) -> tuple[int, int]:
+        """Number of the head, and its bit that marks the first five bytes."""
+        first = first[:5].ljust(5, b"\0")
+        h = int.from_bytes(first[:4], "little") * 0x9E3779B1 % (1 << 32)
+        mark = (h + first[4] * 0x85EBCA6B) * 0xC2B2AE35 % (1 << 32) >> 28
+        return h >> 32 - self.a, 16 + mark
 
     def _enter(self, e: int) -> None:
         self.words[e >> 64 - self.b] |= bits_of(e)
@@ -81,7 +85,8 @@ class Prefilter:
             for second in [key[1]] if len(key) > 1 else range(256):
                 self.starts[key[0] + 256 * second] |= 1 << len(key) - 1
             return
-        self.heads[self._head(key)] |= 1 << min(len(key), LONG) - 1
+        head, mark = self._head(key)
+        self.heads[head] |= 1 << min(len(key), LONG) - 1 | (len(key) > 4) << mark
         if len(key) > 8:
             self._enter(of_eight(key[:8]))
         if len(key) >= LONG:
@@ -90,7 +95,9 @@ class Prefilter:
     def admits(self, text: bytes, at: int) -> list[int]:
         """The lengths of what begins there and may be a key."""
         here = text[at : at + 16].ljust(16, b"\0")
-        lengths = self.heads[self._head(here)]
+        number, mark = self._head(here)
+        head = self.heads[number]
+        lengths = head & (0xFFFF if head >> mark & 1 else 0xF)
         if self.starts is not None:
             lengths |= self.starts[here[0] + 256 * here[1]]
         if not self._holds(of_eight(here[:8])):
