@@ -22,6 +22,7 @@ from ._mphf import MPHF
 from ._open import open
 from ._overlay import Overlay
 from ._overlay_snapshot import Snapshot
+from ._scan import Hits, Scanner, scan, scan_file
 from ._store import ExactStore, Store
 
 __all__ = [
@@ -36,11 +37,15 @@ __all__ = [
     "Filter",
     "FormatError",
     "FormatVersionError",
+    "Hits",
     "Overlay",
+    "Scanner",
     "Snapshot",
     "StaleError",
     "Store",
     "UnavailableError",
     "build",
     "open",
+    "scan",
+    "scan_file",
 ]

@@ -20,6 +20,7 @@ from ._format import Kind
 from ._handle import fingerprint_bits_for, write
 from ._keys import BytesKeys, KeyBatch, KeyType, TextKeys, infer_key_type, listed
 from ._publish import Publication
+from ._scan_filter import section_of
 from ._values import column, flatten_one
 
 CHUNK = 1 << 16  # records between two conversions to flat memory
@@ -45,6 +46,7 @@ class Builder:
         false_positive_rate: float | None = None,
         compression: str | None = None,
         dedupe: bool = False,
+        scan: bool = False,
         preset: str = "balanced",
         method: str | None = None,
         leaf_size: int | None = None,
@@ -68,7 +70,7 @@ class Builder:
         self._layout = Layout(dedupe, check_compression(compression))
         if self._layout != PLAIN and not is_strings(values):
             raise ValueError("compression and dedupe are for values of 'bytes', 'str' or 'json'")
-        self._metadata = metadata
+        self._scan, self._metadata = scan, metadata
         self._keys: KeyType | None = None if key_dtype is None else infer_key_type((), key_dtype)
         self._publication = Publication(path)
         self._pending: tuple[list[Any], list[Any]] = ([], [])
@@ -163,7 +165,8 @@ class Builder:
         write(
             self._publication, index, Kind.STORE, key_type,
             fingerprint_bits=bits, values=values.place(index.records, self._layout),
-            stored=place_keys(keys, key_type, index.records) if self._exact else None, metadata=self._metadata,
+            stored=place_keys(keys, key_type, index.records) if self._exact else None,
+            prefilter=section_of([keys]) if self._scan else None, metadata=self._metadata,
         )  # fmt: skip
 
 
@@ -181,7 +184,8 @@ def build(path: str | os.PathLike[str], items: Any, **options: Any) -> None:
     taken for a stored one with probability 2^-fingerprint_bits. With exact keys, by default 8 and for integers 0, they
     only make look-ups of absent keys quicker. false_positive_rate: in place of them, the highest
     such probability, 2^-32 … 1. compression: "zstd" for values of "bytes", "str" and "json", which needs
-    `mphfstore[zstd]`. dedupe: such values, if they are equal, are stored once where that takes less space. key_dtype:
+    `mphfstore[zstd]`. dedupe: such values, if they are equal, are stored once where that takes less space. scan: adds the
+    prefilter that `mphfstore.scan` needs to find the keys anywhere in a text, some 3 bytes per key. key_dtype:
     a numpy integer dtype if the keys are integers (an
     integer array of keys declares its own); else keys are bytes or str. preset: one of `mphfstore.PRESETS`; method,
     leaf_size and bucket_size

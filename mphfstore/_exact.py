@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ._arrow import Columns
-from ._errors import FormatError, sound
+from ._errors import FormatError, contradiction, sound
 from ._format import File, Section
 from ._keys import IntegerKeys, KeyBatch, KeyType, offsets_of
 from ._native import ffi, lib
@@ -77,6 +77,20 @@ def raw_keys(reader: Any, stored: Any, begin: int, end: int) -> list[bytes]:
     pointers = (ffi.from_buffer("int64_t[]", one) for one in (starts, ends))
     sound(lib.mphf_key_span_batch(reader, begin, end - begin, *pointers))
     return [stored[first:last].tobytes() for first, last in zip(starts.tolist(), ends.tolist(), strict=True)]
+
+
+def stored_batch(reader: Any, file: File) -> KeyBatch:
+    """All keys of a file in memory, where they lie. Raises FormatError if their offsets contradict each other."""
+    data, count, width = np.frombuffer(file.sections[Section.KEYS], np.uint8), file.header.keys, width_of_keys(file)
+    if width is not None:
+        return KeyBatch(data, count, width=width)
+    starts, ends = np.empty(count, np.int64), np.empty(count, np.int64)
+    pointers = (ffi.from_buffer("int64_t[]", one) for one in (starts, ends))
+    sound(lib.mphf_key_span_batch(reader, 0, count, *pointers))
+    if not np.array_equal(starts[1:], ends[:-1]):
+        raise contradiction()
+    bounds = np.concatenate([starts[:1], ends]) if count else np.zeros(1, np.int64)
+    return KeyBatch(data, count, bounds.astype(np.uint64))
 
 
 def dtype_of_keys(file: File, kind: KeyType) -> np.dtype[Any]:

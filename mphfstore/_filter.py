@@ -10,6 +10,7 @@ from ._format import Kind
 from ._handle import Membership, fingerprint_bits_for, write
 from ._keys import infer_key_type, listed
 from ._publish import Memory
+from ._scan_filter import section_of
 from ._source import aligned
 
 
@@ -32,6 +33,7 @@ class Filter(Membership):
         bucket_size: int | None = None,
         key_dtype: Any = None,
         on_duplicate: str = "first",
+        scan: bool = False,
         seed: int | None = None,
         threads: int | None = None,
         backend: str = "auto",
@@ -39,7 +41,7 @@ class Filter(Membership):
     ) -> Filter:
         """From keys as `MPHF.build` takes them. A key given twice is one key of the set, unless
         `on_duplicate="error"`. fingerprint_bits: 0 … 32, 8 if not given; or false_positive_rate, 2^-32 … 1, the highest
-        at which absent keys pass."""
+        at which absent keys pass. scan: as in `mphfstore.build`."""
         options = Options.of(
             preset, method, leaf_size, bucket_size,
             seed=seed, threads=threads, backend=backend, on_duplicate=on_duplicate, progress=progress,
@@ -47,12 +49,13 @@ class Filter(Membership):
         bits = fingerprint_bits_for(fingerprint_bits, false_positive_rate)
         keys = listed(keys)
         kind = infer_key_type(keys, key_dtype)
-        memory = Memory()
+        batch, memory = kind.batch(keys), Memory()
         write(
             memory,
-            build_index(kind.batch(keys), kind, options),
+            build_index(batch, kind, options),
             Kind.FILTER,
             kind,
             fingerprint_bits=8 if bits is None else bits,
+            prefilter=section_of([batch]) if scan else None,
         )
         return cls(aligned(memory.data))

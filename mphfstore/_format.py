@@ -55,6 +55,7 @@ class Section(IntEnum):
     ORDINALS = 22
     BLOCKS = 23
     DICTIONARY = 24
+    SCAN = 25
 
     @property
     def is_data(self) -> bool:
@@ -323,6 +324,8 @@ def _check_sections(header: Header, schema: dict[str, Any], sections: dict[Secti
         expected |= {Section.BLOCKS, Section.DICTIONARY}
     if schema.get("keys") == "exact":
         expected |= {Section.KEYS} if schema.get("key_width") is not None else {Section.KEYS, Section.KEY_OFFSETS}
+    if (scan := schema.get("scan")) is not None:
+        expected.add(Section.SCAN)
     if set(sections) - {Section.BLOCK_SUMS, Section.METADATA} != expected:
         raise FormatError("header, schema and sections do not match")
     if header.kind != Kind.STORE and schema.get("values") is not None:
@@ -330,6 +333,8 @@ def _check_sections(header: Header, schema: dict[str, Any], sections: dict[Secti
     stored = ("fingerprint", "exact") if header.kind == Kind.STORE else ("fingerprint",)
     if (header.kind == Kind.MPHF) != (schema.get("keys") is None) or schema.get("keys") not in (None, *stored):
         raise FormatError(f"a {header.kind.name.lower()} with keys stored as {schema.get('keys')!r}")
+    if scan is not None and (scan is not True or header.kind == Kind.MPHF):
+        raise FormatError(f"a {header.kind.name.lower()} with scan {scan!r}")
     if header.kind == Kind.MPHF and header.fingerprint_bits:
         raise FormatError("a bare function with fingerprints")
 

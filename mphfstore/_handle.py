@@ -194,6 +194,7 @@ class Handle(Attached):
             "keys": header.keys,
             "key_storage": schema.get("keys"),
             **{name: schema.get(name) for name in SHOWN},
+            "scan": schema.get("scan", False),
             "fingerprint_bits": header.fingerprint_bits,
             "false_positive_rate": _false_positive_rate(file),
             "method": method,
@@ -291,6 +292,7 @@ def write(
     fingerprint_bits: int = 0,
     values: Placed | None = None,
     stored: StoredKeys | None = None,
+    prefilter: NDArray[np.uint8] | None = None,
     metadata: Any = None,
 ) -> None:
     """Writes a whole file."""
@@ -302,6 +304,7 @@ def write(
         "value_width": values.value_width,
         **values.extra,
         **({} if stored is None else {"key_width": stored.width}),
+        **({} if prefilter is None else {"scan": True}),
     }
     sections: dict[Section, tuple[int, Iterable[Any]]] = {}
     for section, words in ((Section.TREES, index.trees), (Section.DIRECTORY, index.directory)):
@@ -316,6 +319,8 @@ def write(
     sections |= values.sections
     if stored is not None:
         sections |= stored.sections
+    if prefilter is not None:
+        sections[Section.SCAN] = len(prefilter), [prefilter]
     p = index.parameters
     header = Header(
         index.keys, index.seed, index.buckets, index.largest_bucket, index.bucket_size,

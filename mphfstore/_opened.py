@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any, NoReturn
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from ._build import isa
 from ._encoded import decode_text, decoder
 from ._errors import sound
-from ._exact import attach_keys, dtype_of_keys, raw_keys
+from ._exact import attach_keys, dtype_of_keys, raw_keys, stored_batch
 from ._format import File, Section
 from ._keys import KeyBatch, KeyType
 from ._lent import Lent
@@ -19,6 +20,7 @@ from ._lookup import Reader
 from ._native import ffi, lib
 from ._packed import Packed, attach_values, span_of
 from ._remote import Blob, Fingerprints, Rows, keys_in, values_in
+from ._scan_filter import Prefilter
 from ._source import Source, Window
 from ._values import values_of
 
@@ -36,6 +38,7 @@ class Opened(Reader):
     values: Any  # of a numpy dtype: an array, or Rows
     apart: Rows | Blob | Packed | None  # the values if memory does not have them as they are
     lent: Lent  # views into the file
+    prefilter: Prefilter | None  # of a scan: the file's, or made from its keys
     _section: Any  # of the values
     _width_of: int  # of one; negative: they have offsets
 
@@ -54,6 +57,8 @@ class Opened(Reader):
         )  # fmt: skip
         self.file, self.keys, self.source, self.reader, self.values = file, keys, source, owner, array
         self.apart, self.lent, self._section, self._width_of = blocks, Lent(), section, width
+        scan = file.sections.get(Section.SCAN)
+        self.prefilter = None if scan is None else Prefilter.of(scan)
         return self
 
     def index_batch(self, batch: KeyBatch, out: Indices) -> None:
@@ -104,6 +109,14 @@ class Opened(Reader):
         memory = section.in_memory() if isinstance(section, Window) else self.lent.view(section)
         return np.frombuffer(memory, dtype)
 
+    def whole(self) -> tuple[Any, File]:
+        """A native reader that finds keys by itself, and a file whose sections of keys are in memory."""
+        return self.reader, self.file
+
+    def stored_keys(self) -> KeyBatch:
+        """All stored keys as bytes, in the order of their indices."""
+        return stored_batch(*self.whole())
+
     def _raw_keys(self, begin: int, end: int) -> list[bytes]:
         return raw_keys(self.reader, self.file.sections[Section.KEYS], begin, end)
 
@@ -121,6 +134,7 @@ class Remote(Opened):
 
     _fingerprints: Fingerprints | None
     _stored: Any  # the keys as Rows or Blob, or None
+    _whole: tuple[Any, File] | None
 
     def __new__(cls, file: File, keys: KeyType, source: Source) -> Remote:
         header, sections = file.header, file.sections
@@ -129,7 +143,8 @@ class Remote(Opened):
         self: Remote = Reader.__new__(cls, 0, owner, header.keys, keys, 0, 0, -1, values)
         self.file, self.keys, self.source, self.reader = file, keys, source, owner
         self.values = values if isinstance(values, Rows) and values.dtype is not None else None
-        self.apart, self.lent, self._stored = values, Lent(), keys_in(file)
+        self.apart, self.lent, self._stored, self.prefilter = values, Lent(), keys_in(file), None
+        self._whole = None
         self._fingerprints = Fingerprints(sections[Section.FINGERPRINTS], header.keys, bits) if bits else None
         return self
 
@@ -170,6 +185,18 @@ class Remote(Opened):
     def array(self) -> NDArray[Any]:
         whole: NDArray[Any] = self.values.whole()
         return whole
+
+    def whole(self) -> tuple[Any, File]:
+        """Read into memory once: whoever asks has more look-ups to make than the file has keys."""
+        if self._whole is None:
+            kinds = (Section.TREES, Section.DIRECTORY, Section.FINGERPRINTS, Section.KEYS, Section.KEY_OFFSETS)
+            parts = {kind: self.file.sections[kind] for kind in kinds if kind in self.file.sections}
+            sections = {kind: part.in_memory() if isinstance(part, Window) else part for kind, part in parts.items()}
+            file = replace(self.file, sections=sections)
+            reader, memory = _native_reader(file)
+            attach_keys(reader, file, memory)
+            self._whole = reader, file
+        return self._whole
 
     def _raw_keys(self, begin: int, end: int) -> list[bytes]:
         keys: list[bytes] = self._stored[np.arange(begin, end)]

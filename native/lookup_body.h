@@ -3,8 +3,8 @@
 #include "chain_lookup.h"
 #include "reader.h"
 
-/* `confirmed` for the `size` keys of a group from `begin` on, in stages: samples, offsets, keys. */
-static int confirm_group(const function *r, const key_batch *keys, u64 begin, u32 size, int64_t *out)
+/* `confirmed` for a group, in stages: samples, offsets, keys. */
+static int confirm_group(const function *r, const u8 *const *keys, const u64 *key_lengths, u32 size, int64_t *out)
 {
     const u8 *stored[GROUP];
     u64 lengths[GROUP];
@@ -26,12 +26,8 @@ static int confirm_group(const function *r, const key_batch *keys, u64 begin, u3
             __builtin_prefetch(stored[i]);
         }
     for (u32 i = 0; i < size; i++)
-        if (out[i] >= 0) {
-            u64 length;
-            const u8 *key = key_at(keys, begin + i, &length);
-            if (lengths[i] != length || memcmp(stored[i], key, length))
-                out[i] = ABSENT;
-        }
+        if (out[i] >= 0 && (lengths[i] != key_lengths[i] || memcmp(stored[i], keys[i], key_lengths[i])))
+            out[i] = ABSENT;
     return STATUS_OK;
 }
 
@@ -76,13 +72,17 @@ static int64_t look_up_find(const mphf_reader *r, const u8 *key, u64 length) { r
 static int look_up_batch(const mphf_reader *r, const key_batch *keys, bool filter, int64_t *out)
 {
     hash128 h[GROUP];
+    const u8 *group[GROUP];
+    u64 lengths[GROUP];
     for (u64 begin = 0; begin < keys->count; begin += GROUP) {
         u32 size = (u32)(keys->count - begin < GROUP ? keys->count - begin : GROUP);
-        for (u32 i = 0; i < size; i++)
-            h[i] = key_hash(keys, begin + i, r->function.seed);
+        for (u32 i = 0; i < size; i++) {
+            group[i] = key_at(keys, begin + i, &lengths[i]);
+            h[i] = xxh3_128(group[i], lengths[i], r->function.seed);
+        }
         if (index_group(&r->function, h, size, filter, out + begin) != STATUS_OK)
             return STATUS_CORRUPT;
-        if (filter && r->function.stored && confirm_group(&r->function, keys, begin, size, out + begin) != STATUS_OK)
+        if (filter && r->function.stored && confirm_group(&r->function, group, lengths, size, out + begin) != STATUS_OK)
             return STATUS_CORRUPT;
     }
     return STATUS_OK;

@@ -204,6 +204,51 @@ value_span mphf_key_span(const mphf_reader *r, uint64_t index);
 value_span mphf_block_span(const mphf_reader *r, uint64_t block);
 /* Of `count` keys from `first` on, all below `keys`. */
 int mphf_key_span_batch(const mphf_reader *r, uint64_t first, uint64_t count, int64_t *begin, int64_t *end);
+/* --- scan: the occurrences of keys in a text --- */
+/* The prefilter of a dictionary; points into the section, which starts on a multiple of 8 and must outlive it. NULL: no memory;
+ * *status says corrupt. */
+typedef struct mphf_scan_filter mphf_scan_filter;
+mphf_scan_filter *mphf_scan_filter_new(const uint8_t *section, uint64_t length, int *status);
+void mphf_scan_filter_free(mphf_scan_filter *filter);
+/* No key is longer. */
+uint64_t mphf_scan_longest(const mphf_scan_filter *filter);
+/* Enters keys in a section whose sizes and lengths are there. STATUS_CORRUPT if they do not suit the keys. */
+int mphf_scan_filter_fill(uint8_t *section, uint64_t length, const key_batch *keys);
+
+/* A text, and the part of it where occurrences begin; they may end behind it. */
+typedef struct {
+    const uint8_t *text;
+    uint64_t length, begin, end;
+} scan_stretch;
+
+/* Occurrences by start, then length. `count` of `capacity` are there already; the call adds more and sets `next`: where the next call
+ * has to begin, `end` if all were found. */
+typedef struct {
+    int64_t *start, *length, *index;
+    uint64_t capacity, count, next;
+} scan_hits;
+
+enum {
+    SCAN_FULL = 1,        /* in place of STATUS_OK: the hits have no more room; those at `next`, if there are any, are left out */
+    SCAN_ROOM = 64,       /* hits that must have room at least */
+    SCAN_MOST_WIDTHS = 64 /* of n-grams */
+};
+
+/* All of these: STATUS_OK, SCAN_FULL, STATUS_CORRUPT, STATUS_NO_MEMORY. Keys of no bytes do not occur. */
+int mphf_scan_anywhere(const mphf_reader *r, const mphf_scan_filter *filter, const scan_stretch *s, scan_hits *out);
+/* Every stretch of one of the widths, which ascend from 1 on. filter: may be NULL. */
+int mphf_scan_windows(const mphf_reader *r, const mphf_scan_filter *filter, const scan_stretch *s, const uint64_t *widths, uint32_t count,
+                      scan_hits *out);
+/* Every word, and n-gram of words; `grams` ascend from 1 on, at most SCAN_MOST_WIDTHS. Bit c of `letters`, 0x110000 bits: code point c
+ * is of a word. No word begins before `begin` and ends behind it. `last`: nothing follows the text; else what may go on there is
+ * left, and end = length. */
+int mphf_scan_words(const mphf_reader *r, const scan_stretch *s, const uint8_t *letters, const uint32_t *grams, uint32_t count, int last,
+                    scan_hits *out);
+/* One pattern of at least one byte; its index is 0. */
+int mphf_scan_one(const char *isa, const uint8_t *pattern, uint64_t size, const scan_stretch *s, scan_hits *out);
+/* The first place from `at` on that no word goes across, `length` if there is none. */
+uint64_t mphf_scan_gap(const uint8_t *text, uint64_t length, uint64_t at);
+
 /* --- for tools/bench.py: look-ups of ready hashes, keys > 0 --- */
 uint64_t mphf_bench_single(const mphf_reader *r, const uint64_t *hi, const uint64_t *lo, uint64_t count, int dependent);
 int mphf_bench_batch(const mphf_reader *r, const uint64_t *hi, const uint64_t *lo, uint64_t count, int64_t *out);

@@ -34,6 +34,10 @@ typedef struct {
     int (*batch)(const mphf_reader *, const key_batch *, bool filter, int64_t *out);
     u64 (*bench_single)(const mphf_reader *, const u64 *hi, const u64 *lo, u64 count, bool dependent);
     int (*bench_batch)(const mphf_reader *, const u64 *hi, const u64 *lo, u64 count, int64_t *out);
+    int (*scan_anywhere)(const mphf_reader *, const mphf_scan_filter *, const scan_stretch *, scan_hits *out);
+    int (*scan_windows)(const mphf_reader *, const mphf_scan_filter *, const scan_stretch *, const u64 *widths, u32 count, scan_hits *out);
+    int (*scan_words)(const mphf_reader *, const scan_stretch *, const u8 *letters, const u32 *grams, u32 count, bool last, scan_hits *out);
+    int (*scan_one)(const u8 *pattern, u64 size, const scan_stretch *, scan_hits *out);
 } instruction_set;
 const instruction_set *instruction_set_named(const char *name); /* NULL: the best the processor runs; not known: NULL */
 

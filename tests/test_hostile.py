@@ -36,7 +36,7 @@ NUMBERS = [
 SCHEMA, TREES, DIRECTORY, METADATA, FINGERPRINTS, VALUES, OFFSETS, BLOB = 1, 2, 3, 5, 16, 17, 18, 19
 STORED_KEYS, KEY_OFFSETS, ORDINALS, BLOCKS, DICTIONARY = 20, 21, 22, 23, 24
 FIELDS_OF_SCHEMA = ["key_type", "keys", "key_width", "values", "value_width", "distinct_values", "compression"]
-FIELDS_OF_SCHEMA += ["block_size", "blob_size"]
+FIELDS_OF_SCHEMA += ["block_size", "blob_size", "scan"]
 
 
 def skewed(keys: int, count: int = 300) -> ms.MPHF:
@@ -83,6 +83,13 @@ KINDS: dict[str, Callable[[Path], None]] = {
         seed=1,
     ),
     "large bucket": lambda path: skewed(290).save(path),
+    "scan": lambda path: ms.build(path, KEYS, values=None, seed=1, scan=True),
+    "scan, exact": lambda path: ms.build(
+        path, [KEYS[i] * (1 + i % 9) for i in range(300)], values=None, keys="exact", seed=1, scan=True
+    ),
+    "scan of a filter": lambda path: ms.Filter.build(
+        [b"a", b"ab", *KEYS[2:]], seed=1, scan=True, fingerprint_bits=3
+    ).save(path),
     "one key": lambda path: ms.build(path, {"key 0": b"xy"}, seed=1),
     "nothing": lambda path: ms.build(path, {}, seed=1),
 }
@@ -179,6 +186,8 @@ def ask_everything(data: bytes) -> str:
     try:
         handle.verify()
         handle.to_bytes()
+        if not isinstance(handle, ms.MPHF):
+            scan_everything(handle, count)
         if isinstance(handle, ms.MPHF):
             if count:
                 indices = handle.index_many(keys)
@@ -206,6 +215,25 @@ def ask_everything(data: bytes) -> str:
     except OverflowError:
         assert integers  # of a dtype that has not all of these keys
     return "answered"
+
+
+SCANNED = " ".join(KEYS[:60]).encode() + b"key 1key 1 ab" + bytes(20)
+
+
+def scan_everything(handle: ms.Store | ms.Filter, count: int) -> None:
+    """Hits lie in the text, ascend, and are keys of the file."""
+    info = handle.info()
+    modes: list[dict[str, Any]] = [{"mode": "windows", "width": [1, 6, 300]}]
+    if info["scan"] or info["key_storage"] == "exact":
+        modes.append({"mode": "anywhere"})
+    if info["key_type"] in ("bytes", "str"):
+        modes.append({"mode": "words", "ngrams": [1, 2]})
+    for mode in modes:
+        hits = ms.scan(SCANNED, handle, **mode)
+        assert (hits.start >= 0).all() and (hits.length > 0).all() and (hits.end <= len(SCANNED)).all()
+        assert ((hits.index >= 0) & (hits.index < count)).all()
+        assert sorted(zip(hits.start, hits.length, strict=True)) == list(zip(hits.start, hits.length, strict=True))
+        assert info["key_storage"] == "exact" or hits.probable
 
 
 HOSTILE = """
@@ -292,7 +320,7 @@ def test_every_section_is_missed(files: dict[str, bytes], kind: str) -> None:
             ms.open(with_section(files[kind], section, None))
 
 
-@pytest.mark.parametrize("section", [0, 6, 15, 25, 1 << 31, (1 << 32) - 1])
+@pytest.mark.parametrize("section", [0, 6, 15, 26, 1 << 31, (1 << 32) - 1])
 def test_unknown_sections_are_refused(files: dict[str, bytes], section: int) -> None:
     with pytest.raises(ms.FormatError, match="unknown section"):
         ms.open(with_section(files["variable"], section, b"12345678"))

@@ -13,6 +13,23 @@ static inline u32 lanes_set(vec v) { return (u32)_mm256_movemask_ps((__m256)v); 
 #define GATHERS
 static inline vec gather(const u8 *from, vec offset) { return (vec)_mm256_i32gather_epi32((const int *)from, (__m256i)offset, 1); }
 
+/* The four bytes from each of the LANES places from p on; reads four bytes more than they have. */
+static inline vec load_windows(const u8 *p)
+{
+    const __m128i windows = _mm_setr_epi8(0, 1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 5, 3, 4, 5, 6);
+    __m256i bytes = _mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si64(p)), _mm_loadu_si64(p + 4), 1);
+    return (vec)_mm256_shuffle_epi8(bytes, _mm256_broadcastsi128_si256(windows));
+}
+
+/* Stores the lanes in `lanes` one after the other as 16-bit numbers, and what comes after them is lost: up to LANES. Returns how many. */
+static inline u32 close_up_lanes(u16 *to, vec v, u32 lanes)
+{
+    u64 bytes = _pdep_u64(lanes, 0x0101010101010101ull) * 0xFF, kept = _pext_u64(0x0706050403020100ull, bytes);
+    __m256i closed = _mm256_permutevar8x32_epi32((__m256i)v, _mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)kept)));
+    _mm_storeu_si128((__m128i *)to, _mm_packus_epi32(_mm256_castsi256_si128(closed), _mm256_extracti128_si256(closed, 1)));
+    return popcount64(lanes);
+}
+
 /* Sixteen short lanes; shorts_set has SHORT_STEP bits for each. A table's byte i is the lower byte of entry i, byte i + 8 the
  * upper one of entry i, or of entry i + 8 the lower one. */
 #define SHORTS 16
@@ -62,5 +79,11 @@ static inline u32 line_sum(const u8 *line, u32 count)
     __m128i half = _mm256_castsi256_si128(sums) + _mm256_extracti128_si256(sums, 1);
     return (u32)_mm_cvtsi128_si32(half) + (u32)_mm_extract_epi32(half, 2);
 }
+
+/* Byte lanes; bytes_set has a bit for each, all of whose bits are alike. */
+#define BYTES 32
+typedef u8 byte_vec __attribute__((vector_size(32)));
+
+static inline u64 bytes_set(byte_vec v) { return (u32)_mm256_movemask_epi8((__m256i)v); }
 
 #include "instruction_set.h"

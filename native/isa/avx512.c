@@ -13,6 +13,20 @@ static inline u32 lanes_set(vec v) { return (u32)_mm512_movepi32_mask((__m512i)v
 #define GATHERS
 static inline vec gather(const u8 *from, vec offset) { return (vec)_mm512_i32gather_epi32((__m512i)offset, (const int *)from, 1); }
 
+static inline vec load_windows(const u8 *p)
+{
+    const __m128i windows = _mm_setr_epi8(0, 1, 2, 3, 1, 2, 3, 4, 2, 3, 4, 5, 3, 4, 5, 6);
+    __m512i fours = _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 1, 0, 0, 1, 2, 0, 0, 2, 3, 0, 0, 3, 4, 0, 0),
+                                             _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)p)));
+    return (vec)_mm512_shuffle_epi8(fours, _mm512_broadcast_i32x4(windows));
+}
+
+static inline u32 close_up_lanes(u16 *to, vec v, u32 lanes)
+{
+    _mm256_storeu_si256((__m256i *)to, _mm512_cvtepi32_epi16(_mm512_maskz_compress_epi32((__mmask16)lanes, (__m512i)v)));
+    return popcount64(lanes);
+}
+
 /* Thirty-two short lanes, with shorts_set and tables as in avx2.c. */
 #define SHORTS 32
 #define SHORT_STEP 1
@@ -51,5 +65,11 @@ static inline u32 line_sum(const u8 *line, u32 count)
     __m512i bytes = _mm512_maskz_loadu_epi8((1ull << count) - 1, line);
     return (u32)_mm512_reduce_add_epi64(_mm512_sad_epu8(bytes, _mm512_setzero_si512()));
 }
+
+/* Byte lanes, as in avx2.c. */
+#define BYTES 64
+typedef u8 byte_vec __attribute__((vector_size(64)));
+
+static inline u64 bytes_set(byte_vec v) { return _mm512_movepi8_mask((__m512i)v); }
 
 #include "instruction_set.h"

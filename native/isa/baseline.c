@@ -61,5 +61,6 @@ static inline short_vec pick(short_vec i, short_table table)
     return i;
 }
 
+#include "plain_bytes.h"
 #include "plain_shorts.h"
 #include "instruction_set.h"

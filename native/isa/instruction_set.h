@@ -3,6 +3,9 @@
 #include "../methods/brute.h"
 #include "../methods/chained.h"
 #include "../methods/rotation.h"
+#include "../scan_anywhere.h"
+#include "../scan_one.h"
+#include "../scan_words.h"
 
 #define SET_TABLE_(name) instruction_set_##name
 #define SET_TABLE(name) SET_TABLE_(name)
@@ -17,4 +20,8 @@ const instruction_set SET_TABLE(SET_NAME) = {
     look_up_batch,
     bench_single,
     bench_batch,
+    scan_anywhere,
+    scan_windows,
+    scan_words,
+    scan_one,
 };

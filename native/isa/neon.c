@@ -47,5 +47,6 @@ static inline short_vec pick(short_vec i, short_table table)
     return (short_vec)vreinterpretq_u16_u8(vqtbl1q_u8(table, vreinterpretq_u8_u16(veorq_u16(twice, vdupq_n_u16(0x0800)))));
 }
 
+#include "plain_bytes.h"
 #include "plain_shorts.h"
 #include "instruction_set.h"

@@ -10,11 +10,12 @@ Section signs (§) name FORMAT.md's sections. Bit strings are `str` of '0' and '
     directory     where buckets begin
     function      trees and directory together: from hashes to indices
     sections      header and all other sections
+    scan          the prefilter of a dictionary
     writer        keys and values to a file
     reader        a file to indices and values
 """
 
-from . import bits, chained, directory, function, rice, sequences, tree, writer
+from . import bits, chained, directory, function, rice, scan, sequences, tree, writer
 from .bits import pack, unpack
 from .chained import Params as ChainedParams
 from .function import Function, FunctionReader, build_function
@@ -27,5 +28,5 @@ from .writer import build, hash_key
 __all__ = [
     "ChainedParams", "EliasFano", "Function", "FunctionReader", "Params", "Reader", "bits", "block_sums", "build",
     "build_bucket", "build_function", "chained", "directory", "elias_fano_encode", "function", "hash_key", "pack",
-    "rice", "sequences", "tree", "unpack", "writer",
+    "rice", "scan", "sequences", "tree", "unpack", "writer",
 ]  # fmt: skip

@@ -10,6 +10,7 @@ from .bits import MAX_BUCKET, ceil_div, require, unpack
 from .chained import Params as ChainedParams
 from .function import Function, FunctionReader, Params
 from .rice import Params as RiceParams
+from .scan import Prefilter
 from .sections import (
     BLOB,
     BLOCK,
@@ -28,6 +29,7 @@ from .sections import (
     METHODS,
     OFFSETS,
     ORDINALS,
+    SCAN,
     SCHEMA,
     TREES,
     VALUES,
@@ -122,6 +124,11 @@ class Reader:
                 require(xxh3_64_intdigest(run) == self.checksums[kind], f"section {kind}: wrong checksum")
                 at = end
         require(at == len(self.sections.get(BLOCK_SUMS, b"")), "wrong length of the block sums")
+
+    @cached_property
+    def prefilter(self) -> Prefilter:
+        """Where in a text keys may begin (§8)."""
+        return Prefilter.decode(self.sections[SCAN])
 
     @property
     def distinct(self) -> int:

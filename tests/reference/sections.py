@@ -20,7 +20,7 @@ METHODS = {"brute": 1, "rotation": 2, "chained": 3}
 MPHF, FILTER, STORE = KINDS = 1, 2, 3
 SCHEMA, TREES, DIRECTORY, BLOCK_SUMS, METADATA = 1, 2, 3, 4, 5
 FINGERPRINTS, VALUES, OFFSETS, BLOB = 16, 17, 18, 19
-KEYS, KEY_OFFSETS, ORDINALS, BLOCKS, DICTIONARY = 20, 21, 22, 23, 24
+KEYS, KEY_OFFSETS, ORDINALS, BLOCKS, DICTIONARY, SCAN = 20, 21, 22, 23, 24, 25
 TEXTS = "bytes", "str", "json"
 BLOCK = 65536
 
@@ -65,6 +65,9 @@ def check_schema(schema: Any) -> None:
         require(variable and schema["compression"] == "zstd", "wrong compression")
         require(is_size(schema.get("block_size")) and 1 <= schema["block_size"] <= 1 << 20, "wrong block_size")
         require(is_size(schema.get("blob_size")) and schema["blob_size"] < 1 << 62, "wrong blob_size")
+    if "scan" in schema:
+        names.append("scan")
+        require(schema["scan"] is True and keys is not None, "wrong scan")
     require(sorted(schema) == sorted(names), f"the schema is no object of {names}")
 
 
@@ -81,6 +84,7 @@ def section_kinds(schema: dict[str, Any], fingerprint_bits: int, metadata: bool)
         data += [KEYS] if schema["key_width"] is not None else [KEYS, KEY_OFFSETS]
     data += [ORDINALS] * ("distinct_values" in schema)
     data += [BLOCKS, DICTIONARY] * ("compression" in schema)
+    data += [SCAN] * ("scan" in schema)
     return [SCHEMA, TREES, DIRECTORY] + [BLOCK_SUMS] * bool(data) + [METADATA] * metadata + data
 
 

@@ -11,6 +11,7 @@ from xxhash import xxh3_64_intdigest, xxh3_128_intdigest
 from . import chained
 from .bits import M64, ceil_div, pack, require, to_bits
 from .function import FunctionReader, Params, build_function
+from .scan import encode_prefilter
 from .sections import (
     BLOCK_SUMS,
     DIRECTORY,
@@ -21,6 +22,7 @@ from .sections import (
     MAGIC,
     METADATA,
     METHODS,
+    SCAN,
     SCHEMA,
     TREES,
     block_sums,
@@ -93,6 +95,8 @@ def build(
         **encode_values([values[key] for *_, key in order], schema),
         **encode_keys([key for *_, key in order], schema),
     }
+    if "scan" in schema:
+        sections[SCAN] = encode_prefilter(values)
     kinds = section_kinds(schema, fingerprint_bits, metadata is not None)
     sections[BLOCK_SUMS] = b"".join(block_sums(sections[k]) for k in kinds if k >= FINGERPRINTS)
 

@@ -1,0 +1,296 @@
+"""Scanning texts for all keys of a dictionary.
+
+    text      → bytes, folded if asked for           (_scan_text)
+    patterns  → native reader and prefilter          (_scan_patterns, _scan_filter)
+    bytes     → stretches, on threads                here; native/scan_anywhere.h, scan_words.h, scan_one.h
+    hits      → offsets in the text as it was given  here
+
+A native call finds what begins in a stretch, and may read on behind it: stretches, and the chunks of a file, change no
+hit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._batch import MOST_THREADS, run
+from ._build import isa
+from ._errors import sound
+from ._native import ffi, lib
+from ._scan_patterns import Single, dictionary
+from ._scan_text import Bytes, at_borders, border_before, code_points, cut_off, fold_key, fold_text, letters, text_bytes
+
+MODES = ("anywhere", "words", "windows")
+STRETCH = 1 << 20  # bytes that a native call gets
+CHUNK = 1 << 24  # bytes of a file that are held at a time
+MOST_WORDS = 64  # of an n-gram
+
+Offsets = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Hits:
+    """Occurrences in a text, by start, then length: three arrays of int64.
+
+    start, length: in the text, in bytes; in a `str`, in code points. index: of the key in its store or filter; of a
+    pattern, its position in what was given. false_positive_rate: the probability with which a stretch of the text that is
+    no key and is looked up passes for one; 0.0 where every hit was compared with its key."""
+
+    start: Offsets
+    length: Offsets
+    index: Offsets
+    false_positive_rate: float = 0.0
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    @property
+    def end(self) -> Offsets:
+        """Where each occurrence ends."""
+        return self.start + self.length
+
+    @property
+    def probable(self) -> bool:
+        """Whether hits may be false: the dictionary has fingerprints of its keys alone."""
+        return self.false_positive_rate > 0
+
+
+class Scanner:
+    """Patterns that are ready to be looked for: what `scan` and `scan_file` make of theirs at every call. Immutable, and
+    safe to use from several threads."""
+
+    def __init__(
+        self,
+        patterns: Any,
+        *,
+        mode: str = "anywhere",
+        width: int | Iterable[int] | None = None,
+        ngrams: int | Iterable[int] = 1,
+        fold: bool = False,
+    ) -> None:
+        if mode not in MODES:
+            raise ValueError(f"mode is one of {', '.join(map(repr, MODES))}, not {mode!r}")
+        if (width is None) == (mode == "windows"):
+            raise ValueError("mode 'windows' needs a width, and no other mode has one")
+        if mode != "words" and ngrams != 1:
+            raise ValueError("ngrams are for mode 'words'")
+        self._mode, self._fold = mode, fold
+        self._widths = sizes("width", 1 if width is None else width, 1 << 40)
+        self._grams = sizes("ngrams", ngrams, MOST_WORDS)
+        self._dictionary = dictionary(patterns, fold_key if fold else None, single=mode == "anywhere")
+        self._native, self._overlap = self._prepare()
+
+    def _prepare(self) -> tuple[Callable[[Any, bool, Any], int], int]:
+        """The native call, and how many bytes behind a place decide what begins there."""
+        of = self._dictionary
+        if isinstance(of, Single):
+            pattern, one = of.pattern, lib.mphf_scan_one
+            return (lambda s, last, out: one(isa(), pattern, len(pattern), s, out)), len(pattern) - 1
+        reader = of.reader
+        if self._mode == "words":
+            if not of.opened.keys.text:
+                raise TypeError("integer keys are no words")
+            grams, known = ffi.new("uint32_t[]", self._grams), letters()
+            return (lambda s, last, out: lib.mphf_scan_words(reader, s, known, grams, len(grams), last, out)), 0
+        if self._mode == "windows":
+            found = of.known_prefilter()
+            filter = ffi.NULL if found is None else found.native
+            widths = ffi.new("uint64_t[]", self._widths)
+            call = lib.mphf_scan_windows
+            return (lambda s, last, out: call(reader, filter, s, widths, len(widths), out)), self._widths[-1] - 1
+        prefilter = of.prefilter()
+        return (lambda s, last, out: lib.mphf_scan_anywhere(reader, prefilter.native, s, out)), prefilter.longest - 1
+
+    def scan(self, text: Any, *, threads: int | None = None) -> Hits:
+        """All occurrences in a text. `text` and `threads` as `mphfstore.scan` has them."""
+        data = text_bytes(text)
+        if self._fold:
+            at = 0
+
+            def read(size: int) -> bytes:
+                nonlocal at
+                at += size
+                return data[at - size : at].tobytes()
+
+            hits = self._joined([hits for hits, _, _ in self.pieces(read, CHUNK, threads)])
+        else:
+            hits = self._chunk(data, True, threads)[0]
+        return self._as_code_points(hits, data) if isinstance(text, str) and len(data) != len(text) else hits
+
+    def scan_file(
+        self, path: str | os.PathLike[str], *, chunk: int = CHUNK, threads: int | None = None
+    ) -> Iterator[Hits]:
+        """The occurrences in a file, chunk by chunk. `path`, `chunk` and `threads` as `mphfstore.scan_file` has them."""
+        if chunk < 1:
+            raise ValueError(f"a chunk has at least 1 byte, not {chunk}")
+        with open(path, "rb", buffering=0) as file:
+            for hits, _, _ in self.pieces(file.read, chunk, threads):
+                yield hits
+
+    def pieces(
+        self, read: Callable[[int], bytes | None], chunk: int, threads: int | None
+    ) -> Iterator[tuple[Hits, Bytes, int]]:
+        """What begins in every chunk that `read` gives, the chunk's bytes and where it begins. The last read gives
+        none."""
+        rest, base, last = b"", 0, False
+        while not last:
+            block = read(max(chunk, len(rest))) or b""
+            last = not block
+            whole = rest + block
+            data = np.frombuffer(whole, np.uint8)
+            hits, used = self._folded_chunk(whole, last, threads) if self._fold else self._chunk(data, last, threads)
+            yield Hits(hits.start + base, hits.length, hits.index, hits.false_positive_rate), data, base
+            rest, base = whole[used:], base + used
+
+    def _folded_chunk(self, whole: bytes, last: bool, threads: int | None) -> tuple[Hits, int]:
+        whole = whole if last else whole[: len(whole) - cut_off(whole)]
+        folded = fold_text(whole)
+        hits, used = self._chunk(folded.data, last, threads)
+        own_used = border_before(whole, int(folded.original(np.array([used]))[0][0]))
+        start, begins = folded.original(hits.start)
+        end, ends = folded.original(hits.end)
+        own = begins & ends & ((start < own_used) | last)
+        return Hits(start[own], (end - start)[own], hits.index[own], hits.false_positive_rate), own_used
+
+    def _chunk(self, data: Bytes, last: bool, threads: int | None) -> tuple[Hits, int]:
+        """What begins in a chunk, and up to where that is all. last: nothing comes behind it."""
+        end = len(data) if last else max(0, len(data) - self._overlap)
+        memory = ffi.from_buffer("uint8_t[]", data)
+        borders = [0]
+        while borders[-1] < end:
+            border = min(borders[-1] + STRETCH, end)
+            if self._mode == "words":
+                border = lib.mphf_scan_gap(memory, end, border)
+            borders.append(border)
+        results: list[tuple[list[Hits], int]] = [([], 0)] * (len(borders) - 1)
+
+        def find(number: int) -> None:
+            results[number] = self._stretch(memory, borders[number], borders[number + 1], last)
+
+        run([partial(find, number) for number in range(len(results))], self._threads(threads, end))
+        found: list[Hits] = []
+        for (parts, used), border in zip(results, borders[1:], strict=True):
+            found += parts
+            if used < border:  # a word that may go on
+                return self._joined(found), used
+        return self._joined(found), end
+
+    def _threads(self, threads: int | None, size: int) -> int:
+        if threads is None:
+            return max(1, min(size // (2 * STRETCH), len(os.sched_getaffinity(0)), MOST_THREADS))
+        if threads < 1:
+            raise ValueError(f"threads is at least 1, not {threads}")
+        return threads
+
+    def _stretch(self, memory: Any, begin: int, end: int, last: bool) -> tuple[list[Hits], int]:
+        """What begins in a stretch, in parts of as many as there was room for; and up to where that is all."""
+        stretch = ffi.new("scan_stretch *", {"text": memory, "length": len(memory), "begin": begin, "end": end})
+        numbers, rate = self._dictionary.numbers, self._dictionary.false_positive_rate
+        parts, room = [], max(lib.SCAN_ROOM, (end - begin) // 8)
+        full = True
+        while full:
+            columns = [np.empty(room, np.int64) for _ in range(3)]
+            out = ffi.new("scan_hits *")
+            out.start, out.length, out.index = pointers = [ffi.from_buffer("int64_t[]", column) for column in columns]
+            out.capacity = room
+            status = self._native(stretch, last, out)
+            full = status == lib.SCAN_FULL
+            if status == lib.STATUS_NO_MEMORY:
+                raise MemoryError
+            sound(0 if full else status)
+            if full and not out.count:  # so many begin at one place
+                room *= 2
+            elif out.count:
+                start, length, index = (column[: out.count].copy() for column in columns)
+                parts.append(Hits(start, length, index if numbers is None else numbers[index], rate))
+            stretch.begin = out.next
+            del pointers
+        return parts, stretch.begin
+
+    def _joined(self, parts: list[Hits]) -> Hits:
+        start, length, index = (
+            np.concatenate([np.empty(0, np.int64), *(getattr(part, name) for part in parts)])
+            for name in ("start", "length", "index")
+        )
+        return Hits(start, length, index, self._dictionary.false_positive_rate)
+
+    @staticmethod
+    def _as_code_points(hits: Hits, data: Bytes) -> Hits:
+        whole = at_borders(data, hits.start) & at_borders(data, hits.end)
+        start, end = hits.start[whole], hits.end[whole]
+        order = np.argsort(end, kind="stable")
+        ends = np.empty(len(end), np.int64)
+        ends[order] = code_points(data, end[order])
+        start = code_points(data, start)
+        return Hits(start, ends - start, hits.index[whole], hits.false_positive_rate)
+
+
+def sizes(name: str, given: int | Iterable[int], most: int) -> list[int]:
+    """One number or several, ascending, each once. Raises ValueError if one is out of bounds, or there is none."""
+    found = sorted({int(given)} if isinstance(given, int | np.integer) else {int(one) for one in given})
+    if not found or found[0] < 1 or found[-1] > most or len(found) > lib.SCAN_MOST_WIDTHS:
+        raise ValueError(f"{name} is 1 to {most}, or up to {lib.SCAN_MOST_WIDTHS} such numbers, not {given!r}")
+    return found
+
+
+def scan(
+    text: Any,
+    patterns: Any,
+    *,
+    mode: str = "anywhere",
+    width: int | Iterable[int] | None = None,
+    ngrams: int | Iterable[int] = 1,
+    fold: bool = False,
+    threads: int | None = None,
+) -> Hits:
+    """Every occurrence of every key of a dictionary in a text, overlapping ones too.
+
+    text: bytes or any buffer of bytes (also a mapping or an array of uint8); a `str`, whose offsets are those of its code
+    points; or a path (`pathlib.Path`, not a `str`), of a file that is mapped. patterns: one of bytes or `str`; an iterable
+    of such; or a `Store`, a `Filter` or the path of one. Patterns are sought as the bytes that they are, `str` as UTF-8.
+    Of equal patterns the first one's index is given. Keys of no bytes in a store do not occur. Patterns in an iterable are
+    prepared at every call: a `Scanner` keeps them.
+
+    mode:
+    - "anywhere": keys at every byte. Needs a prefilter, which stores and filters have from `scan=True`; of keys that are
+      stored (`keys="exact"`) one is made at the first call and stays with the handle.
+    - "words": keys that are words of the text. A word is a run of letters, digits, underscores (`str.isalnum`) and
+      combining marks; whatever is no UTF-8 parts words. ngrams: keys of so many words, up to 64, or of any of several
+      numbers. Such a key is spelled as the text is from the first word's begin to the last one's end, but white space of
+      ASCII between two words is one space.
+    - "windows": keys among all stretches of `width` bytes, or of any of several widths.
+
+    fold: keys and text are compared after case folding (`str.casefold`); offsets are those of the text as it is, and a hit
+    begins and ends between its characters. A store or filter that keeps fingerprints alone must have been built of folded
+    keys. threads: as many as pay by default.
+
+    Raises ValueError for an empty pattern, TypeError for what is no text or dictionary, or a file that has neither its keys
+    nor the prefilter it needs."""
+    return Scanner(patterns, mode=mode, width=width, ngrams=ngrams, fold=fold).scan(text, threads=threads)
+
+
+def scan_file(
+    path: str | os.PathLike[str],
+    patterns: Any,
+    *,
+    mode: str = "anywhere",
+    width: int | Iterable[int] | None = None,
+    ngrams: int | Iterable[int] = 1,
+    fold: bool = False,
+    chunk: int = CHUNK,
+    threads: int | None = None,
+) -> Iterator[Hits]:
+    """As `scan`, for a file of any size: the hits of a chunk at a time, each once, with offsets in the whole file. Hits
+    that span chunks are found.
+
+    path: of the file. chunk: bytes that are read at a time; longer ones where a key or a word is longer.
+
+    Raises, at the first step, OSError for a file that cannot be read."""
+    scanner = Scanner(patterns, mode=mode, width=width, ngrams=ngrams, fold=fold)
+    return scanner.scan_file(path, chunk=chunk, threads=threads)
