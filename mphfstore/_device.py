@@ -26,7 +26,7 @@ AUTO_KEYS = 1 << 20  # "auto" does not look for a GPU for fewer keys: they are b
 TEXTS = (
     "device.h", "xxh3.h", "keys.h", "bits.h", "tree.h", "rice.h", "chain.h", "elias_fano.h", "directory.h",
     "chain_directory.h", "function.h", "methods/brute.h", "methods/rotation.h", "find.h", "lookup.h", "grouping.h",
-    "chained_node.h", "chained.h", "levels.h",
+    "chained_node.h", "chained.h", "levels.h", "scan_filter.h", "occurrences.h",
 )  # fmt: skip
 _CONSTANTS = ("METHOD_BRUTE", "METHOD_ROTATION", "METHOD_CHAINED", "ABSENT", "STATUS_CORRUPT")
 
@@ -139,13 +139,16 @@ def _found(backend: str) -> Sequence[Device]:
     raise ValueError(f"backend is one of {', '.join(BACKENDS)}, not {backend!r}")
 
 
-def chosen(backend: str, keys: int) -> list[Session]:
-    """The sessions to build `keys` keys with; none: native code. "auto" takes GPUs if there are any, and never fails.
+def chosen(backend: str, keys: int | None = None) -> list[Session]:
+    """The sessions to build `keys` keys with, or for other work; none: native code. "auto" takes GPUs if there are any,
+    and never fails.
 
-    Raises UnavailableError for a backend that was asked for and is not at hand."""
+    Raises UnavailableError for a backend that was asked for and is not at hand, ValueError for one that is none."""
+    if backend not in BACKENDS:
+        raise ValueError(f"backend is one of {', '.join(BACKENDS)}, not {backend!r}")
     if backend in ("cuda", "opencl"):
         return sessions(backend)
-    if backend == "auto" and keys >= AUTO_KEYS:
+    if backend == "auto" and (keys is None or keys >= AUTO_KEYS):
         for name in ("cuda", "opencl"):
             try:
                 found = sessions(name)

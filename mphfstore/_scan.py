@@ -14,17 +14,21 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ._batch import MOST_THREADS, run
 from ._build import isa
+from ._device import chosen
 from ._errors import sound
 from ._native import ffi, lib
 from ._scan_patterns import Single, dictionary
 from ._scan_text import Bytes, at_borders, border_before, code_points, cut_off, fold_key, fold_text, letters, text_bytes
+
+if TYPE_CHECKING:
+    from ._device_scan import DeviceScan
 
 MODES = ("anywhere", "words", "windows")
 STRETCH = 1 << 20  # bytes that a native call gets
@@ -73,6 +77,7 @@ class Scanner:
         width: int | Iterable[int] | None = None,
         ngrams: int | Iterable[int] = 1,
         fold: bool = False,
+        backend: str = "native",
     ) -> None:
         if mode not in MODES:
             raise ValueError(f"mode is one of {', '.join(map(repr, MODES))}, not {mode!r}")
@@ -85,6 +90,7 @@ class Scanner:
         self._grams = sizes("ngrams", ngrams, MOST_WORDS)
         self._dictionary = dictionary(patterns, fold_key if fold else None, single=mode == "anywhere")
         self._native, self._overlap = self._prepare()
+        self._device = self._on_device(backend)
 
     def _prepare(self) -> tuple[Callable[[Any, bool, Any], int], int]:
         """The native call, and how many bytes behind a place decide what begins there."""
@@ -106,6 +112,17 @@ class Scanner:
             return (lambda s, last, out: call(reader, filter, s, widths, len(widths), out)), self._widths[-1] - 1
         prefilter = of.prefilter()
         return (lambda s, last, out: lib.mphf_scan_anywhere(reader, prefilter.native, s, out)), prefilter.longest - 1
+
+    def _on_device(self, backend: str) -> DeviceScan | None:
+        """Raises UnavailableError, ValueError."""
+        if self._mode == "words" and backend in ("cuda", "opencl"):
+            raise ValueError("words are found by native code: leave out the backend")
+        sessions = [] if self._mode == "words" else chosen(backend)
+        if not sessions:
+            return None
+        from ._device_scan import DeviceScan
+
+        return DeviceScan(sessions[0], self._dictionary, self._widths if self._mode == "windows" else None)
 
     def scan(self, text: Any, *, threads: int | None = None) -> Hits:
         """All occurrences in a text. `text` and `threads` as `mphfstore.scan` has them."""
@@ -161,6 +178,10 @@ class Scanner:
     def _chunk(self, data: Bytes, last: bool, threads: int | None) -> tuple[Hits, int]:
         """What begins in a chunk, and up to where that is all. last: nothing comes behind it."""
         end = len(data) if last else max(0, len(data) - self._overlap)
+        if self._device is not None:
+            start, length, index = self._device.find(data, end)
+            numbers, rate = self._dictionary.numbers, self._dictionary.false_positive_rate
+            return Hits(start, length, index if numbers is None else numbers[index], rate), end
         memory = ffi.from_buffer("uint8_t[]", data)
         borders = [0]
         while borders[-1] < end:
@@ -248,6 +269,7 @@ def scan(
     ngrams: int | Iterable[int] = 1,
     fold: bool = False,
     threads: int | None = None,
+    backend: str = "native",
 ) -> Hits:
     """Every occurrence of every key of a dictionary in a text, overlapping ones too.
 
@@ -268,11 +290,13 @@ def scan(
 
     fold: keys and text are compared after case folding (`str.casefold`); offsets are those of the text as it is, and a hit
     begins and ends between its characters. A store or filter that keeps fingerprints alone must have been built of folded
-    keys. threads: as many as pay by default.
+    keys. threads: as many as pay by default. backend: "cuda" or "opencl" scans on a device, in modes "anywhere" and
+    "windows"; "auto" on a GPU if there is one.
 
     Raises ValueError for an empty pattern, TypeError for what is no text or dictionary, or a file that has neither its keys
     nor the prefilter it needs."""
-    return Scanner(patterns, mode=mode, width=width, ngrams=ngrams, fold=fold).scan(text, threads=threads)
+    scanner = Scanner(patterns, mode=mode, width=width, ngrams=ngrams, fold=fold, backend=backend)
+    return scanner.scan(text, threads=threads)
 
 
 def scan_file(
@@ -285,6 +309,7 @@ def scan_file(
     fold: bool = False,
     chunk: int = CHUNK,
     threads: int | None = None,
+    backend: str = "native",
 ) -> Iterator[Hits]:
     """As `scan`, for a file of any size: the hits of a chunk at a time, each once, with offsets in the whole file. Hits
     that span chunks are found.
@@ -292,5 +317,5 @@ def scan_file(
     path: of the file. chunk: bytes that are read at a time; longer ones where a key or a word is longer.
 
     Raises, at the first step, OSError for a file that cannot be read."""
-    scanner = Scanner(patterns, mode=mode, width=width, ngrams=ngrams, fold=fold)
+    scanner = Scanner(patterns, mode=mode, width=width, ngrams=ngrams, fold=fold, backend=backend)
     return scanner.scan_file(path, chunk=chunk, threads=threads)

@@ -26,6 +26,7 @@ class Prefilter:
     """A native prefilter and its memory. longest: no key has more bytes."""
 
     native: Any
+    section: Any  # its bytes
     longest: int
 
     @classmethod
@@ -39,7 +40,7 @@ class Prefilter:
             raise MemoryError
         sound(status[0])
         native = ffi.gc(native, partial(_free, memory=memory))
-        return cls(native, lib.mphf_scan_longest(native))
+        return cls(native, data, lib.mphf_scan_longest(native))
 
 
 def _free(native: Any, memory: object) -> None:

@@ -1,8 +1,8 @@
 """What a scan looks for: from patterns as they are given to a native reader, a prefilter and what indices mean.
 
-    one pattern         a search of its own, in mode "anywhere"
-    some patterns       an index in memory, made here: of their hashes and of themselves
-    store or filter     as it is; folded, an index in memory of the keys that it stores"""
+one pattern         a search of its own, in mode "anywhere"
+some patterns       an index in memory, made here: of their hashes and of themselves
+store or filter     as it is; folded, an index in memory of the keys that it stores"""
 
 from __future__ import annotations
 
@@ -34,6 +34,10 @@ class Dictionary:
 
     opened: Opened
     numbers: NDArray[np.int64] | None = None
+
+    def __len__(self) -> int:
+        """Keys."""
+        return self.opened.file.header.keys
 
     @property
     def reader(self) -> Any:

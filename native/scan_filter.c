@@ -4,26 +4,11 @@
 #include "keys.h"
 #include "scan.h"
 
-/* Head of the section: log2 of heads and of words, whether there are starts, how many lengths are listed. */
-enum { HEAD_BYTES = 16 };
-
 static bool sound(scan_tables *t, const u8 *section, u64 length)
 {
-    if (length < HEAD_BYTES)
+    if (!scan_tables_open(t, section, length))
         return false;
-    u64 heads = load32(section), words = load32(section + 4), starts = load32(section + 8), listed = load32(section + 12);
-    if (heads < 2 || heads > 24 || words < 1 || words > 40 || starts > 1 ||
-        length != HEAD_BYTES + 8 * listed + SCAN_STARTS * starts + (4ull << heads) + (8ull << words))
-        return false;
-    t->head_shift = 32 - (u32)heads;
-    t->word_shift = 64 - (u32)words;
-    t->long_count = listed;
-    t->long_lengths = (const u64 *)(section + HEAD_BYTES);
-    const u8 *at = section + HEAD_BYTES + 8 * listed;
-    t->starts = starts ? at : NULL;
-    t->heads = (const u32 *)(at + SCAN_STARTS * starts);
-    t->words = (const u64 *)(t->heads + (1ull << heads));
-    for (u64 i = 0; i < listed; i++)
+    for (u64 i = 0; i < t->long_count; i++)
         if (t->long_lengths[i] < SCAN_LONG || t->long_lengths[i] >> 62 || (i && t->long_lengths[i] <= t->long_lengths[i - 1]))
             return false;
     return true;

@@ -32,6 +32,28 @@ typedef struct {
     GLOBAL const u64 *words;
 } scan_tables;
 
+enum { SCAN_HEADER = 16 }; /* bytes: log2 of heads and of words, whether there are starts, how many lengths are listed */
+
+/* Points into a section of the file, 8-byte aligned; false if its sizes contradict each other. */
+FN bool scan_tables_open(scan_tables *t, GLOBAL const u8 *section, u64 length)
+{
+    if (length < SCAN_HEADER)
+        return false;
+    u64 heads = load32(section), words = load32(section + 4), starts = load32(section + 8), listed = load32(section + 12);
+    if (heads < 2 || heads > 24 || words < 1 || words > 40 || starts > 1 ||
+        length != SCAN_HEADER + 8 * listed + SCAN_STARTS * starts + ((u64)4 << heads) + ((u64)8 << words))
+        return false;
+    t->head_shift = 32 - (u32)heads;
+    t->word_shift = 64 - (u32)words;
+    t->long_count = listed;
+    t->long_lengths = (GLOBAL const u64 *)(section + SCAN_HEADER);
+    GLOBAL const u8 *at = section + SCAN_HEADER + 8 * listed;
+    t->starts = starts ? at : 0;
+    t->heads = (GLOBAL const u32 *)(at + SCAN_STARTS * starts);
+    t->words = (GLOBAL const u64 *)(t->heads + ((u64)1 << heads));
+    return true;
+}
+
 /* Macros, so that they take vectors as well: the number of a head, to be shifted down, and that of a mark of five bytes. */
 #define SCAN_HASH(first_four) ((first_four) * 0x9E3779B1u)
 #define SCAN_FIFTH(hash, fifth) (((hash) + (fifth) * 0x85EBCA6Bu) * 0xC2B2AE35u >> 28)

@@ -50,7 +50,9 @@ WAYS = st.fixed_dictionaries(
 )
 
 
-def check(text: bytes, patterns: Sequence[bytes], expected: list[scans.Hit], way: dict[str, Any], **options: Any) -> None:
+def check(
+    text: bytes, patterns: Sequence[bytes], expected: list[scans.Hit], way: dict[str, Any], **options: Any
+) -> None:
     """At once, and in chunks as a file is read."""
     patch = scans.with_stretch(way["stretch"])
     patch.setenv("MPHFSTORE_ISA", way["isa"])
@@ -195,7 +197,9 @@ def test_what_cannot_be_scanned_for_is_refused() -> None:
 
 def test_words_end_where_unicode_says_so() -> None:
     text = "naïve cafe\u0301, x²y हिन्दी_1 co-op don't 日本語。ok"
-    found = ms.scan(text, ["naïve", "cafe\u0301", "cafe", "x²y", "हिन्दी_1", "co-op", "co", "日本語", "ok", "t"], mode="words")
+    found = ms.scan(
+        text, ["naïve", "cafe\u0301", "cafe", "x²y", "हिन्दी_1", "co-op", "co", "日本語", "ok", "t"], mode="words"
+    )
     assert found.index.tolist() == [0, 1, 3, 4, 6, 9, 7, 8]
 
 
@@ -206,4 +210,7 @@ def test_n_grams_take_white_space_for_a_space() -> None:
     assert hits.length.tolist() == [11, 4, 8, 4, 8, 9, 4, 15]
     long = b"a" * 9000 + b"  " + b"b" * 9000
     key = long.replace(b"  ", b" ")
-    assert listed(ms.scan(long + b" " + long, [key, b"c"], mode="words", ngrams=2)) == [(0, 18002, 0), (18003, 18002, 0)]
+    assert listed(ms.scan(long + b" " + long, [key, b"c"], mode="words", ngrams=2)) == [
+        (0, 18002, 0),
+        (18003, 18002, 0),
+    ]
