@@ -11,7 +11,6 @@ from ._device import Session
 from ._device_keys import Sender
 from ._device_lookup import function_buffers
 from ._errors import sound
-from ._format import Section
 from ._native import lib
 from ._scan_filter import Prefilter
 from ._scan_patterns import Dictionary, Single
