@@ -26,6 +26,7 @@ from ._build import Index, Options, Words
 from ._device import Session
 from ._device_chained import ChainedSearch
 from ._device_keys import Feed, Group
+from ._errors import BuildError
 from ._keys import KeyBatch
 from ._native import lib
 
@@ -57,6 +58,9 @@ def build_on(
         raise _build._Unsolved
     before = np.zeros(buckets + 1, np.int64)
     np.cumsum(sizes, out=before[1:])
+    if before[-1] != count:
+        name = sessions[0].device.name
+        raise BuildError(f"{name} counted {before[-1]} of {count} keys: use backend='native'; please report it")
     if np.diff(before[cuts]).max() >= 1 << 32:
         raise _build._Unsolved  # a hash that spreads nothing
     search: Search = ChainedSearch(parameters, sizes, options)

@@ -179,9 +179,12 @@ def test_a_device_that_errs_makes_no_file(monkeypatch: pytest.MonkeyPatch) -> No
             given = (*given[:15], self.upload(others), *given[16:])
         return launch(self, kernel, *given)
 
-    monkeypatch.setattr(type(SESSION.device), "launch", erring)
-    with pytest.raises(ms.BuildError, match="no bijection"):
-        ms.MPHF.build(np.arange(1000), backend=BACKEND)
+    def idle(self: Any, *given: Any) -> None: ...
+
+    for failing, message in ((erring, "no bijection"), (idle, "counted 0 of 1000 keys")):
+        monkeypatch.setattr(type(SESSION.device), "launch", failing)
+        with pytest.raises(ms.BuildError, match=message):
+            ms.MPHF.build(np.arange(1000), backend=BACKEND)
 
 
 def test_auto_goes_on_natively_when_a_device_fails(monkeypatch: pytest.MonkeyPatch) -> None:
