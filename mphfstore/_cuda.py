@@ -170,7 +170,7 @@ def _free(device: Cuda, free: Callable[[], object]) -> None:
 
 
 def _detach(context: Any, process: int) -> None:
-    if os.getpid() == process:  # left to its destructor, PyCUDA would release another kind of context
+    if os.getpid() == process:  # PyCUDA's destructor would release it as a context of the other kind
         context.detach()
 
 

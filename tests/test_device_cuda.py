@@ -16,11 +16,11 @@ import pytest
 from chains import Shape
 
 import mphfstore as ms
-from mphfstore import _build, _cuda, _cuda_arrays, _device, _device_chained, _device_keys, _dlpack
+from mphfstore import _build, _cuda, _cuda_arrays, _device, _device_chained, _device_keys, _dlpack, _opencl
 
 pytest.importorskip("pyopencl", exc_type=ImportError)
 try:
-    _device.sessions("opencl")
+    _opencl.devices()
 except ms.UnavailableError as error:
     pytest.skip(str(error), allow_module_level=True)
 
