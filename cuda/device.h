@@ -1,6 +1,6 @@
 /* The words that CUDA C++ and OpenCL C spell differently, for the headers of native/ and the kernels here; native/words.h is C's
  * counterpart. A kernel has local memory of a size given at its launch: `KERNEL void f(… LOCAL_ARGUMENT) { LOCAL_MEMORY … }`, there
- * `local_words`. The whole program is one text without #include. */
+ * `local_words`. The whole program is one text: no header is included. */
 #ifdef __OPENCL_VERSION__
 typedef uchar u8;
 typedef ushort u16;

@@ -58,3 +58,10 @@ KERNEL void gather_rows(GLOBAL const u8 *rows, u64 width, GLOBAL const i64 *indi
         out[at] = indices[i] < 0 ? missing[byte] : rows[(u64)indices[i] * width + byte];
     }
 }
+
+/* out[i] = 1 where an index is none below 0. */
+KERNEL void mark_found(GLOBAL const i64 *indices, u64 count, GLOBAL u8 *out)
+{
+    for (u64 i = ALL_ITEM; i < count; i += ALL_ITEMS)
+        out[i] = indices[i] >= 0;
+}

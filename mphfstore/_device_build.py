@@ -27,6 +27,7 @@ from ._device import Session
 from ._device_chained import ChainedSearch
 from ._device_keys import Feed, Group
 from ._device_levels import LevelsSearch
+from ._errors import BuildError
 from ._keys import KeyBatch
 from ._native import lib
 
@@ -58,6 +59,9 @@ def build_on(
         raise _build._Unsolved
     before = np.zeros(buckets + 1, np.int64)
     np.cumsum(sizes, out=before[1:])
+    if before[-1] != count:
+        name = sessions[0].device.name
+        raise BuildError(f"{name} counted {before[-1]} of {count} keys: use backend='native'; please report it")
     if np.diff(before[cuts]).max() >= 1 << 32:
         raise _build._Unsolved  # a hash that spreads nothing
     method = ChainedSearch if options.method == "chained" else LevelsSearch

@@ -42,7 +42,8 @@ class OnDevice:
     """What `to_device` gives: a store, filter or function in a device's memory. Answers are those of the handle it
     comes from, for keys as that takes them, and then numpy's arrays; or for keys that are an array on the device – of
     the store's integer dtype, or of bytes, one row per key – arrays there, without a way through the host's memory:
-    pyopencl.array.Array made with `queue`, pycuda's GPUArray or what else has `__cuda_array_interface__`.
+    pyopencl.array.Array made with `queue`; with CUDA, of any library that has `__cuda_array_interface__` or DLPack, in
+    the memory of the same device and its primary context, and then PyCUDA's GPUArray comes back.
 
     It keeps the file as it was when it was made: a `reload` of the handle does not change it."""
 
@@ -81,7 +82,14 @@ class OnDevice:
         """`in` for every key."""
         if self._header.kind is Kind.MPHF:
             raise TypeError("a bare function does not know its keys")
-        return self.index_many(keys) >= 0
+        device, indices = self._session.device, self.index_many(keys)
+        if isinstance(indices, np.ndarray):
+            return indices >= 0
+        count = len(indices)
+        out = device.empty(count)
+        if count:  # the arrays' own `>=` gives integers, from a kernel that is compiled for it
+            self._session.over("mark_found", count, indices, np.uint64(count), out)
+        return device.array(out, np.dtype(bool), count)
 
     def get_many(self, keys: Iterable[Any], default: Any = _MISSING) -> Any:
         """The values of a batch of keys, in its order: an array of the store's dtype, else a list. Values that have no
@@ -98,7 +106,11 @@ class OnDevice:
         batch: Any = keys if there else listed(keys)
         indices = self.index_many(batch)
         if default is _MISSING:
-            absent = (indices.get() if there else indices) < 0
+            here = indices
+            if there:
+                here = np.empty(len(indices), np.int64)
+                device.download(indices, here)
+            absent = here < 0
             if absent.any():
                 first = int(np.argmax(absent))
                 raise KeyError(first if there else batch.element(first) if isinstance(batch, Columns) else batch[first])

@@ -11,6 +11,7 @@ import struct
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import xxhash
 from hypothesis import settings
 
 import mphfstore
+from mphfstore import _cuda, _device, _opencl
 
 HEADER, ENTRY, BLOCK, BLOCK_SUMS = 128, 32, 65_536, 4  # FORMAT.md §1
 
@@ -147,3 +149,29 @@ def store(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureReque
     with mphfstore.open(path, mode=request.param) as opened:
         assert isinstance(opened, mphfstore.Store)
         yield opened
+
+
+DEVICES: dict[str, tuple[str, Callable[[], list[Any]]]] = {
+    "pocl": ("opencl", lambda: [one for one in _opencl.devices() if not one.gpu]),
+    "opencl": ("opencl", lambda: [one for one in _opencl.devices() if one.gpu]),
+    "cuda": ("cuda", _cuda.devices),
+}
+GPUS = [pytest.param(kind, marks=pytest.mark.gpu) for kind in ("opencl", "cuda")]
+
+
+@pytest.fixture(scope="module", params=["pocl", *GPUS])
+def every_device(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Runs a module's tests on the processor and on real GPUs, skipped where there are none. Sets its BACKEND and
+    SESSION."""
+    backend, finder = DEVICES[request.param]
+    try:
+        if not finder():
+            pytest.skip(f"no GPU through {backend}" if request.param == backend else "no processor through OpenCL")
+    except mphfstore.UnavailableError as error:
+        pytest.skip(str(error))
+    others = _device._found
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_device, "_found", lambda asked: finder() if asked == backend else others(asked))
+        patch.setattr(_device, "_sessions", cache(_device._sessions.__wrapped__))
+        request.module.BACKEND, request.module.SESSION = backend, _device.sessions(backend)[0]
+        yield

@@ -1,9 +1,10 @@
-"""Kernels, run on the processor through PoCL: the device's files are native code's, byte for byte, and its look-ups
-find what the handle finds."""
+"""Kernels, run on the processor through PoCL, and on GPUs where there are any: the device's files are native code's,
+byte for byte, and its look-ups find what the handle finds."""
 
 from __future__ import annotations
 
 import random
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +18,15 @@ from mphfstore._build import Index, Options, build_hashed
 from mphfstore._device_build import build_on
 from mphfstore._keys import KeyBatch
 
-pytest.importorskip("pyopencl", exc_type=ImportError)
-try:
-    SESSION = _device.sessions("opencl")[0]
-except ms.UnavailableError as error:
-    pytest.skip(str(error), allow_module_level=True)
+pytestmark = pytest.mark.usefixtures("every_device")
+BACKEND, SESSION = "", Any  # every_device sets them
 
 
 def both(monkeypatch: pytest.MonkeyPatch, keys: Any, shape: Shape, bucket_size: int, seed: int = 1) -> ms.Filter:
     """A filter built on the device, after it is compared with native code's."""
     monkeypatch.setitem(_build.PRESETS, "tested", shape.preset(bucket_size))
     options: dict[str, Any] = {"preset": "tested", "seed": seed, "fingerprint_bits": 7}
-    built = ms.Filter.build(keys, backend="opencl", **options)
+    built = ms.Filter.build(keys, backend=BACKEND, **options)
     assert built.to_bytes() == ms.Filter.build(keys, backend="native", **options).to_bytes()
     return built
 
@@ -61,7 +59,7 @@ def agree(hi: Any, lo: Any, options: Options) -> None:
 @pytest.mark.parametrize("n", [0, 1, 2, 3, 17, 300, 5000])
 def test_files_of_presets(n: int, preset: str, native_buckets: list[int]) -> None:
     keys = [b"key %d" % i for i in range(n)]
-    built = [ms.MPHF.build(keys, preset=preset, seed=n, backend=backend).to_bytes() for backend in ("opencl", "native")]
+    built = [ms.MPHF.build(keys, preset=preset, seed=n, backend=backend).to_bytes() for backend in (BACKEND, "native")]
     assert built[0] == built[1]
     assert sum(native_buckets) == 0
 
@@ -110,28 +108,26 @@ def test_groups_of_buckets(monkeypatch: pytest.MonkeyPatch, native_buckets: list
     monkeypatch.setattr(SESSION.device, "memory", 2 * 56 * 20_000)
     seen: list[tuple[int, int]] = []
     keys = np.arange(70_000)
-    built = ms.Filter.build(keys, seed=1, backend="opencl", progress=lambda *done: seen.append(done))
+    built = ms.Filter.build(keys, seed=1, backend=BACKEND, progress=lambda *done: seen.append(done))
     assert built.to_bytes() == ms.Filter.build(keys, seed=1, backend="native").to_bytes()
     assert native_buckets == [0, 0, 0, 0] and len(seen) == 5
     assert seen[0] == (0, 70_000) and seen == sorted(seen) and seen[-1] == (70_000, 70_000)
 
 
 def test_several_devices(monkeypatch: pytest.MonkeyPatch, native_buckets: list[int]) -> None:
-    """They share the groups; here two contexts of one."""
-    from mphfstore import _opencl
-
-    both_devices = [SESSION, _device.Session(_opencl.devices()[0])]
+    """They share the groups; here two of the same one."""
+    both_devices = [SESSION, _device.Session(_device._found(BACKEND)[0])]
     monkeypatch.setattr(SESSION.device, "memory", 2 * 56 * 10_000)
     keys, ran = np.arange(70_000), set()
-    launch = _opencl.OpenCL.launch
+    launch = type(SESSION.device).launch
 
     def noted(self: Any, *given: Any) -> Any:
         ran.add(id(self))
         return launch(self, *given)
 
-    monkeypatch.setattr(_opencl.OpenCL, "launch", noted)
+    monkeypatch.setattr(type(SESSION.device), "launch", noted)
     monkeypatch.setattr(_device, "sessions", lambda backend: both_devices)
-    built = ms.Filter.build(keys, seed=1, backend="opencl")
+    built = ms.Filter.build(keys, seed=1, backend=BACKEND)
     assert built.to_bytes() == ms.Filter.build(keys, seed=1, backend="native").to_bytes()
     assert ran == {id(session.device) for session in both_devices} and native_buckets == [0] * 7
 
@@ -170,8 +166,8 @@ def test_crowds_of_solutions(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_duplicates() -> None:
     keys = np.concatenate([np.arange(2000), [7]])
     with pytest.raises(ms.DuplicateKeyError, match="7 in records 7 and 2000"):
-        ms.MPHF.build(keys, backend="opencl")
-    one, other = (ms.Filter.build(keys, seed=1, backend=backend) for backend in ("opencl", "native"))
+        ms.MPHF.build(keys, backend=BACKEND)
+    one, other = (ms.Filter.build(keys, seed=1, backend=backend) for backend in (BACKEND, "native"))
     assert one.to_bytes() == other.to_bytes()
 
 
@@ -183,9 +179,12 @@ def test_a_device_that_errs_makes_no_file(monkeypatch: pytest.MonkeyPatch) -> No
             given = (*given[:15], self.upload(others), *given[16:])
         return launch(self, kernel, *given)
 
-    monkeypatch.setattr(type(SESSION.device), "launch", erring)
-    with pytest.raises(ms.BuildError, match="no bijection"):
-        ms.MPHF.build(np.arange(1000), backend="opencl")
+    def idle(self: Any, *given: Any) -> None: ...
+
+    for failing, message in ((erring, "no bijection"), (idle, "counted 0 of 1000 keys")):
+        monkeypatch.setattr(type(SESSION.device), "launch", failing)
+        with pytest.raises(ms.BuildError, match=message):
+            ms.MPHF.build(np.arange(1000), backend=BACKEND)
 
 
 def test_auto_goes_on_natively_when_a_device_fails(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,7 +195,7 @@ def test_auto_goes_on_natively_when_a_device_fails(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(SESSION.device, "gpu", True)
     monkeypatch.setattr(type(SESSION.device), "launch", failing)
     with pytest.raises(MemoryError):
-        ms.MPHF.build(np.arange(1000), backend="opencl")
+        ms.MPHF.build(np.arange(1000), backend=BACKEND)
     with pytest.warns(RuntimeWarning, match="none left; native code builds instead"):
         built = ms.MPHF.build(np.arange(1000), seed=1)
     assert built.to_bytes() == ms.MPHF.build(np.arange(1000), seed=1, backend="native").to_bytes()
@@ -204,9 +203,9 @@ def test_auto_goes_on_natively_when_a_device_fails(monkeypatch: pytest.MonkeyPat
 
 def test_a_store(tmp_path: Path) -> None:
     records = {f"key {i}": i for i in range(3000)}
-    for backend in ("opencl", "native"):
+    for backend in (BACKEND, "native"):
         ms.build(tmp_path / backend, records, values="<u4", seed=2, backend=backend)
-    assert (tmp_path / "opencl").read_bytes() == (tmp_path / "native").read_bytes()
+    assert (tmp_path / BACKEND).read_bytes() == (tmp_path / "native").read_bytes()
 
 
 # look-ups
@@ -231,7 +230,7 @@ def test_look_ups(kind: str, method: str, make: Any) -> None:
     keys, absent = KEYS[kind], ABSENT[kind]
     dtype = keys.dtype if isinstance(keys, np.ndarray) and keys.dtype.kind in "iu" else None
     store = make((keys, np.arange(2000) * 7), values="<i4", key_dtype=dtype, method=method, fingerprint_bits=5)
-    there = store.to_device("opencl")
+    there = store.to_device(BACKEND)
     assert len(there) == 2000
     for batch in (keys, absent, keys[:1], keys[:0]):
         assert np.array_equal(there.index_many(batch), store.index_many(batch))
@@ -251,7 +250,7 @@ def test_exact_stores_are_never_wrong(kind: str, mode: str, tmp_path: Path) -> N
         tmp_path / "s", (keys, np.arange(2000) * 7), values="<i4", key_dtype=dtype, keys="exact", fingerprint_bits=0
     )
     with ms.open(tmp_path / "s", mode=mode) as store:
-        there = store.to_device("opencl")
+        there = store.to_device(BACKEND)
         assert np.array_equal(there.get_many(keys, -1), np.arange(2000) * 7)
         assert not there.contains_many(absent).any()
 
@@ -260,7 +259,7 @@ def test_batches_beyond_a_transfer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_device_keys, "CHUNK_BYTES", 5000)
     keys = KEYS["texts"]
     built = ms.Filter.build(keys, seed=1)
-    assert np.array_equal(built.to_device("opencl").index_many(keys), built.index_many(keys))
+    assert np.array_equal(built.to_device(BACKEND).index_many(keys), built.index_many(keys))
 
 
 @pytest.mark.parametrize(("preset", "bucket"), [("quick", 1), ("fast", None), ("smallest", None), ("balanced", 20_000)])
@@ -268,26 +267,26 @@ def test_batches_beyond_a_transfer(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_look_ups_in_every_kind_of_directory(preset: str, bucket: int | None, bits: int) -> None:
     keys = np.arange(40_000, dtype=np.uint32)
     built = ms.Filter.build(keys, preset=preset, bucket_size=bucket, seed=3, fingerprint_bits=bits)
-    there = built.to_device("opencl")
+    there = built.to_device(BACKEND)
     every = np.arange(60_000, dtype=np.uint32)
     assert np.array_equal(there.index_many(every), built.index_many(every))
 
 
 def test_look_ups_of_a_function() -> None:
     function = ms.MPHF.build([b"%d" % i for i in range(3000)], seed=1)
-    there = function.to_device("opencl")
+    there = function.to_device(BACKEND)
     keys = [b"%d" % i for i in range(5000)]
     assert np.array_equal(there.index_many(keys), function.index_many(keys))
     with pytest.raises(TypeError):
         there.contains_many(keys)
-    empty = ms.MPHF.build([]).to_device("opencl")
+    empty = ms.MPHF.build([]).to_device(BACKEND)
     with pytest.raises(ValueError, match="no keys"):
         empty.index_many([b"a"])
 
 
 def test_root_salts_of_the_side_table_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     built = both(monkeypatch, np.arange(3000), Shape(6, (3, 3, 3), 0, 26, 1), 30)
-    assert np.array_equal(built.to_device("opencl").index_many(np.arange(3000)), built.index_many(np.arange(3000)))
+    assert np.array_equal(built.to_device(BACKEND).index_many(np.arange(3000)), built.index_many(np.arange(3000)))
 
 
 @pytest.mark.parametrize(
@@ -301,21 +300,21 @@ def test_root_salts_of_the_side_table_are_found(monkeypatch: pytest.MonkeyPatch)
 def test_values_of_other_kinds(values: Any, value: Any, make: Any) -> None:
     keys = [f"k{i}" for i in range(500)]
     store = make([(key, value(i)) for i, key in enumerate(keys)], values=values)
-    there = store.to_device("opencl")
+    there = store.to_device(BACKEND)
     expected, got = store.get_many(keys), there.get_many(keys)
     assert type(expected) is type(got) and list(expected) == list(got)
     assert len(there.get_many([])) == 0
 
 
 def test_no_values(make: Any) -> None:
-    there = make(["a"], values=None).to_device("opencl")
+    there = make(["a"], values=None).to_device(BACKEND)
     with pytest.raises(TypeError, match="contains_many"):
         there.get_many(["a"])
     assert there.contains_many(["a", "b"]).tolist() == [True, False]
 
 
 def test_integers_that_the_dtype_does_not_have_are_absent(make: Any) -> None:
-    there = make((np.arange(10, dtype=np.uint8), np.arange(10)), values="<i8").to_device("opencl")
+    there = make((np.arange(10, dtype=np.uint8), np.arange(10)), values="<i8").to_device(BACKEND)
     assert there.contains_many([1, 300, -1]).tolist() == [True, False, False]
     with pytest.raises(TypeError):
         there.contains_many(["a"])
@@ -323,25 +322,39 @@ def test_integers_that_the_dtype_does_not_have_are_absent(make: Any) -> None:
         there.contains_many("a")
 
 
-def test_arrays_on_the_device_stay_there(make: Any) -> None:
-    import pyopencl.array as cl_array
+def current(there: Any) -> Any:
+    """What makes arrays in the device's memory usable in this thread."""
+    return there._session.device if BACKEND == "cuda" else nullcontext()
 
+
+def to_memory(there: Any, array: Any) -> Any:
+    if BACKEND == "cuda":
+        from pycuda import gpuarray
+
+        return gpuarray.to_gpu(array)
+    import pyopencl.array
+
+    return pyopencl.array.to_device(there.queue, array)
+
+
+def test_arrays_on_the_device_stay_there(make: Any) -> None:
     keys = np.arange(3000, dtype=np.uint64)
     store = make((keys, keys * 3), values="<u8", fingerprint_bits=9)
-    there = store.to_device("opencl")
-    asked = np.arange(1000, 5000, dtype=np.uint64)
-    given = cl_array.to_device(there.queue, asked)
-    for call, options in (("index_many", ()), ("contains_many", ()), ("get_many", (5,))):
-        got = getattr(there, call)(given, *options)
-        assert isinstance(got, cl_array.Array)
-        assert np.array_equal(got.get(), getattr(store, call)(asked, *options))
-    with pytest.raises(KeyError):
-        there.get_many(given)
-    with pytest.raises(TypeError, match="uint64"):
-        there.index_many(cl_array.to_device(there.queue, asked.astype(np.int32)))
-    rows = np.frombuffer(b"".join(b"%08d" % i for i in range(1000)), np.uint8).reshape(1000, 8)
-    texts = make([b"%08d" % i for i in range(900)], values=None).to_device("opencl")
-    assert texts.contains_many(cl_array.to_device(texts.queue, rows)).get().astype(bool)[:900].all()
+    there = store.to_device(BACKEND)
+    with current(there):
+        asked = np.arange(1000, 5000, dtype=np.uint64)
+        given = to_memory(there, asked)
+        for call, options in (("index_many", ()), ("contains_many", ()), ("get_many", (5,))):
+            got, expected = getattr(there, call)(given, *options), getattr(store, call)(asked, *options)
+            assert type(got) is type(given) and got.dtype == expected.dtype
+            assert np.array_equal(got.get(), expected)
+        with pytest.raises(KeyError):
+            there.get_many(given)
+        with pytest.raises(TypeError, match="uint64"):
+            there.index_many(to_memory(there, asked.astype(np.int32)))
+        rows = np.frombuffer(b"".join(b"%08d" % i for i in range(1000)), np.uint8).reshape(1000, 8)
+        texts = make([b"%08d" % i for i in range(900)], values=None).to_device(BACKEND)
+        assert texts.contains_many(to_memory(texts, rows)).get()[:900].all()
 
 
 def test_a_contradictory_file_gives_an_exception() -> None:
@@ -350,6 +363,6 @@ def test_a_contradictory_file_gives_an_exception() -> None:
     data = ms.Filter.build(np.arange(3000), seed=1).to_bytes()
     directory = bytearray(sections_of(data)[3])
     directory[64:80] = b"\xff" * 16  # sizes of the first buckets
-    there = ms.Filter.from_bytes(with_section(data, 3, bytes(directory))).to_device("opencl")
+    there = ms.Filter.from_bytes(with_section(data, 3, bytes(directory))).to_device(BACKEND)
     with pytest.raises(ms.FormatError, match="contradicts"):
         there.index_many(np.arange(3000))
