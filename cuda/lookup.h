@@ -36,8 +36,9 @@ FN bool function_given(function *f, FUNCTION_ARGUMENTS)
                          numbers[N_DIRECTORY_LENGTH]);
 }
 
-/* Indices of keys, as mphf_find_batch and, without `filter`, mphf_index_batch; keys > 0. */
-KERNEL void look_up(FUNCTION_ARGUMENTS, KEY_ARGUMENTS, u32 filter, GLOBAL i64 *out)
+/* Indices of keys, as mphf_find_batch and, without `filter`, mphf_index_batch; keys > 0. *corrupt becomes 1 if the file contradicts
+ * itself. */
+KERNEL void look_up(FUNCTION_ARGUMENTS, KEY_ARGUMENTS, u32 filter, GLOBAL u32 *corrupt, GLOBAL i64 *out)
 {
     function f;
     bool sound = function_given(&f, FUNCTION_GIVEN);
@@ -45,7 +46,10 @@ KERNEL void look_up(FUNCTION_ARGUMENTS, KEY_ARGUMENTS, u32 filter, GLOBAL i64 *o
     for (u64 i = ALL_ITEM; i < count; i += ALL_ITEMS) {
         u64 length;
         GLOBAL const u8 *key = key_at(&keys, i, &length);
-        out[i] = sound ? find_key(&f, key, length, filter != 0) : (i64)STATUS_CORRUPT;
+        i64 index = sound ? find_key(&f, key, length, filter != 0) : (i64)STATUS_CORRUPT;
+        if (index == STATUS_CORRUPT)
+            ATOMIC_OR(corrupt, 1u);
+        out[i] = index;
     }
 }
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from typing import Any
 
@@ -45,12 +46,13 @@ class OnDevice:
     pyopencl.array.Array made with `queue`; with CUDA, of any library that has `__cuda_array_interface__` or DLPack, in
     the memory of the same device and its primary context, and then PyCUDA's GPUArray comes back.
 
-    It keeps the file as it was when it was made: a `reload` of the handle does not change it."""
+    It keeps the file as it was when it was made: a `reload` of the handle does not change it. Several threads may use
+    it."""
 
     def __init__(self, opened: Opened, session: Session) -> None:
         self._session, self._opened, self._header = session, opened, opened.file.header
         self._function = function_buffers(session, opened.file)
-        self._data, self._offsets = Sender(self._session), Sender(self._session)
+        self._data, self._offsets, self._sending = Sender(session), Sender(session), threading.Lock()
         self._rows = None if opened.values is None else section_buffer(session, opened.file, Section.VALUES)
 
     def __len__(self) -> int:
@@ -70,7 +72,9 @@ class OnDevice:
         if adopted is not None:
             count, width = self._check(adopted)
             given = adopted, adopted, np.uint32(0), np.uint64(width), np.uint32(0), np.uint64(count)
-            found = self._find(given, count)
+            corrupt = self._session.device.zeros(4)
+            found = self._find(given, count, corrupt)
+            self._refuse(corrupt)
             return self._session.device.array(found, np.dtype(np.int64), count)
         if self._header.kind is Kind.MPHF:
             parts = Parts([self._opened.keys.batch(keys)])
@@ -143,24 +147,24 @@ class OnDevice:
 
     def _indices(self, parts: Parts) -> NDArray[np.int64]:
         device = self._session.device
-        indices, first = np.empty(parts.count, np.int64), 0
+        indices, first, corrupt = np.empty(parts.count, np.int64), 0, device.zeros(4)
         found: list[tuple[int, Any]] = []  # chunks still on their way
         chunks = (chunk for batch in parts.batches for chunk in chunks_of(batch))
         for chunk in (*chunks, None):
             if chunk is not None:
-                given = key_arguments(chunk, self._data, self._offsets)
-                found.append((chunk.count, self._find(given, chunk.count)))
+                with self._sending:  # another thread's keys would come between these and their look-up
+                    given = key_arguments(chunk, self._data, self._offsets)
+                    found.append((chunk.count, self._find(given, chunk.count, corrupt)))
             if len(found) > (chunk is not None):  # one is looked up while the next is sent
                 count, there = found.pop(0)
                 device.download(there, indices[first : first + count])
                 first += count
-        if (indices == lib.STATUS_CORRUPT).any():
-            sound(lib.STATUS_CORRUPT)
+        self._refuse(corrupt)
         if parts.missing is not None:
             indices[parts.missing] = lib.ABSENT
         return indices
 
-    def _find(self, given: tuple[Any, ...], count: int) -> Any:
+    def _find(self, given: tuple[Any, ...], count: int, corrupt: Any) -> Any:
         """Indices of the keys of KEY_ARGUMENTS, on the device."""
         filtered = self._header.kind is not Kind.MPHF
         if count and not self._header.keys:
@@ -169,8 +173,15 @@ class OnDevice:
             return self._session.device.upload(np.full(count, lib.ABSENT, np.int64))
         out = self._session.device.empty(8 * count)
         if count:
-            self._session.over("look_up", count, *self._function, *given, np.uint32(filtered), out)
+            self._session.over("look_up", count, *self._function, *given, np.uint32(filtered), corrupt, out)
         return out
+
+    def _refuse(self, corrupt: Any) -> None:
+        """Raises FormatError if a look-up has found the file to contradict itself."""
+        said = np.empty(1, np.uint32)
+        self._session.device.download(corrupt, said)
+        if said[0]:
+            sound(lib.STATUS_CORRUPT)
 
 
 def section_buffer(session: Session, file: File, section: Section) -> Any:

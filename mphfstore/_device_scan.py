@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ class DeviceScan:
 
     def __init__(self, session: Session, of: Dictionary | Single, widths: list[int] | None) -> None:
         self._session, self._of = session, of
-        self._text = Sender(session)
+        self._text, self._sending = Sender(session), threading.Lock()
         device = session.device
         if isinstance(of, Single):
             self._longest = len(of.pattern)
@@ -68,7 +69,11 @@ class DeviceScan:
 
     def _piece(self, text: NDArray[np.uint8], size: int) -> list[Offsets]:
         """The same of the places before `size`, in any order."""
-        device, there = self._session.device, self._text.send(text)
+        with self._sending:  # another thread's text would come between this one and its kernel
+            return self._searched(self._text.send(text), text, size)
+
+    def _searched(self, there: Any, text: NDArray[np.uint8], size: int) -> list[Offsets]:
+        device = self._session.device
         lengths = () if isinstance(self._of, Single) else (np.uint64(len(text)),)
         groups = max(1, min(-(-size // ITEMS), 64 * device.units))
         count, room = np.empty(1, np.uint32), ROOM + size // 8

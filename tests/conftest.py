@@ -159,16 +159,34 @@ DEVICES: dict[str, tuple[str, Callable[[], list[Any]]]] = {
 GPUS = [pytest.param(kind, marks=pytest.mark.gpu) for kind in ("opencl", "cuda")]
 
 
+@cache
+def lacks(kind: str) -> str | None:
+    """Why the tests cannot run on such a device."""
+    backend, finder = DEVICES[kind]
+    try:
+        return None if finder() else f"{backend} has no {'processor' if kind == 'pocl' else 'GPU'}"
+    except mphfstore.UnavailableError as error:
+        return str(error)
+
+
+def pytest_report_header() -> list[str]:
+    return [f"not run, tests marked gpu: {reason}" for kind in ("opencl", "cuda") if (reason := lacks(kind))]
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Hundreds of skipped tests would hide one that is skipped for another reason."""
+    device_of = {item: item.callspec.params.get("every_device") for item in items if hasattr(item, "callspec")}
+    left_out = [item for item, kind in device_of.items() if kind in ("opencl", "cuda") and lacks(kind)]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in set(left_out)]
+
+
 @pytest.fixture(scope="module", params=["pocl", *GPUS])
 def every_device(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Runs a module's tests on the processor and on real GPUs, skipped where there are none. Sets its BACKEND and
-    SESSION."""
+    """Runs a module's tests on the processor and on real GPUs. Sets its BACKEND and SESSION."""
+    if reason := lacks(request.param):
+        pytest.skip(reason)
     backend, finder = DEVICES[request.param]
-    try:
-        if not finder():
-            pytest.skip(f"no GPU through {backend}" if request.param == backend else "no processor through OpenCL")
-    except mphfstore.UnavailableError as error:
-        pytest.skip(str(error))
     others = _device._found
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_device, "_found", lambda asked: finder() if asked == backend else others(asked))

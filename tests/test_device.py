@@ -4,6 +4,7 @@ byte for byte, and its look-ups find what the handle finds."""
 from __future__ import annotations
 
 import random
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -366,3 +367,17 @@ def test_a_contradictory_file_gives_an_exception() -> None:
     there = ms.Filter.from_bytes(with_section(data, 3, bytes(directory))).to_device(BACKEND)
     with pytest.raises(ms.FormatError, match="contradicts"):
         there.index_many(np.arange(3000))
+    with current(there):
+        keys = to_memory(there, np.arange(3000))
+    with pytest.raises(ms.FormatError, match="contradicts"):
+        there.index_many(keys)
+
+
+def test_threads_share_what_is_on_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_device_keys, "CHUNK_BYTES", 5000)
+    built = ms.Filter.build(np.arange(30_000), seed=1)
+    there = built.to_device(BACKEND)
+    batches = [np.arange(begin, begin + 20_000) for begin in range(0, 40_000, 5000)]
+    with ThreadPoolExecutor(4) as pool:
+        for batch, found in zip(batches, pool.map(there.index_many, batches), strict=True):
+            assert np.array_equal(found, built.index_many(batch))

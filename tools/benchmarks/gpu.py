@@ -126,8 +126,9 @@ def occupancy(device: Any, function: Any, items: int, local_bytes: int) -> float
         return None
     from pycuda.tools import DeviceData, OccupancyRecord
 
-    record = OccupancyRecord(DeviceData(), items, local_bytes + function.shared_size_bytes, function.num_regs)
-    return round(float(record.occupancy), 3)
+    with device:
+        held = OccupancyRecord(DeviceData(), items, local_bytes + function.shared_size_bytes, function.num_regs)
+    return round(float(held.occupancy), 3)
 
 
 def bench(point: str, options: Options, watched: Watched, rows: Any, arguments: Any) -> Record:
@@ -159,7 +160,7 @@ def bench(point: str, options: Options, watched: Watched, rows: Any, arguments: 
     for _ in range(arguments.repeats):
         found = timings.run("batched", count, lambda: there.index_many(queries))
         watched.settled()
-        there._find(given, count)
+        there._find(given, count, watched.zeros(4))
         resident_ms.append(watched.settled()["look_up"]["ms"])
     check(bool((found >= 0).all()), f"{point}: keys that are not found")
     fields = timings.fields()
