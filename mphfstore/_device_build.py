@@ -123,5 +123,8 @@ def _share(count: int, sessions: Sequence[Session], build: Any) -> None:
         work(sessions[0])
         return
     with ThreadPoolExecutor(len(sessions)) as pool:
-        for future in [pool.submit(work, session) for session in sessions]:
-            future.result()
+        try:
+            for future in [pool.submit(work, session) for session in sessions]:
+                future.result()
+        finally:  # after a KeyboardInterrupt, too
+            waiting.clear()
