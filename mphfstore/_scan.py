@@ -96,13 +96,12 @@ class Scanner:
         if self._mode == "words":
             if not of.opened.keys.text:
                 raise TypeError("integer keys are no words")
-            grams, known = ffi.new("uint32_t[]", self._grams), letters()
-            return (lambda s, last, out: lib.mphf_scan_words(reader, s, known, grams, len(grams), last, out)), 0
+            grams, known, words = ffi.new("uint32_t[]", self._grams), letters(), lib.mphf_scan_words
+            return (lambda s, last, out: words(reader, s, known, grams, len(grams), last, out)), 0
         if self._mode == "windows":
-            found = of.known_prefilter()
+            found, call = of.known_prefilter(), lib.mphf_scan_windows
             filter = ffi.NULL if found is None else found.native
             widths = ffi.new("uint64_t[]", self._widths)
-            call = lib.mphf_scan_windows
             return (lambda s, last, out: call(reader, filter, s, widths, len(widths), out)), self._widths[-1] - 1
         prefilter = of.prefilter()
         return (lambda s, last, out: lib.mphf_scan_anywhere(reader, prefilter.native, s, out)), prefilter.longest - 1
@@ -191,14 +190,16 @@ class Scanner:
     def _stretch(self, memory: Any, begin: int, end: int, last: bool) -> tuple[list[Hits], int]:
         """What begins in a stretch, in parts of as many as there was room for; and up to where that is all."""
         stretch = ffi.new("scan_stretch *", {"text": memory, "length": len(memory), "begin": begin, "end": end})
-        numbers, rate = self._dictionary.numbers, self._dictionary.false_positive_rate
+        numbers = self._dictionary.numbers
+        known = ffi.NULL if numbers is None else ffi.from_buffer("int64_t[]", numbers)
+        rate = self._dictionary.false_positive_rate
         parts, room = [], max(lib.SCAN_ROOM, (end - begin) // 8)
         full = True
         while full:
             columns = [np.empty(room, np.int64) for _ in range(3)]
             out = ffi.new("scan_hits *")
             out.start, out.length, out.index = pointers = [ffi.from_buffer("int64_t[]", column) for column in columns]
-            out.capacity = room
+            out.numbers, out.capacity = known, room
             status = self._native(stretch, last, out)
             full = status == lib.SCAN_FULL
             if status == lib.STATUS_NO_MEMORY:
@@ -207,8 +208,7 @@ class Scanner:
             if full and not out.count:  # so many begin at one place
                 room *= 2
             elif out.count:
-                start, length, index = (column[: out.count].copy() for column in columns)
-                parts.append(Hits(start, length, index if numbers is None else numbers[index], rate))
+                parts.append(Hits(*(column[: out.count].copy() for column in columns), rate))
             stretch.begin = out.next
             del pointers
         return parts, stretch.begin

@@ -99,7 +99,7 @@ def dictionary(patterns: Any, fold: Fold | None, *, single: bool) -> Dictionary 
 def _of_keys(batch: KeyBatch, numbers: NDArray[np.int64] | None = None) -> Dictionary:
     """An index in memory. Of equal keys the first counts. numbers: of the keys, else their positions."""
     keys = BytesKeys()
-    index = build_index(batch, keys, Options.of("quick", on_duplicate="first"))
+    index = build_index(batch, keys, Options.of("fast", on_duplicate="first"))
     memory, stored = Memory(), place_keys(batch, keys, index.records)
     write(memory, index, Kind.STORE, keys, fingerprint_bits=8, stored=stored, prefilter=section_of([batch]))
     source = Source(aligned(memory.data))

@@ -27,6 +27,7 @@ struct mphf_reader {
     u64 stored_length, stored_width;
     bool stored_vary;    /* in width: they lie between key_offsets */
     elias_fano key_offsets;
+    const u32 *key_bounds; /* the same spelled out, for scans; NULL: they are not */
     const u8 *fingerprints;
     mphf_tables *tables;
 };
