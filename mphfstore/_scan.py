@@ -39,8 +39,8 @@ class Hits:
     """Occurrences in a text, by start, then length: three arrays of int64.
 
     start, length: in the text, in bytes; in a `str`, in code points. index: of the key in its store or filter; of a
-    pattern, its position in what was given. false_positive_rate: the probability with which a stretch of the text that is
-    no key and is looked up passes for one; 0.0 where every hit was compared with its key."""
+    pattern, its position in what was given. false_positive_rate: the probability with which a stretch of the text
+    that is no key and is looked up passes for one; 0.0 where every hit was compared with its key."""
 
     start: Offsets
     length: Offsets
@@ -62,8 +62,8 @@ class Hits:
 
 
 class Scanner:
-    """Patterns that are ready to be looked for: what `scan` and `scan_file` make of theirs at every call. Immutable, and
-    safe to use from several threads."""
+    """Patterns that are ready to be looked for: what `scan` and `scan_file` make of theirs at every call. Immutable,
+    and safe to use from several threads."""
 
     def __init__(
         self,
@@ -125,7 +125,8 @@ class Scanner:
     def scan_file(
         self, path: str | os.PathLike[str], *, chunk: int = CHUNK, threads: int | None = None
     ) -> Iterator[Hits]:
-        """The occurrences in a file, chunk by chunk. `path`, `chunk` and `threads` as `mphfstore.scan_file` has them."""
+        """The occurrences in a file, chunk by chunk. `path`, `chunk` and `threads` as `mphfstore.scan_file` has
+        them."""
         if chunk < 1:
             raise ValueError(f"a chunk has at least 1 byte, not {chunk}")
         with open(path, "rb", buffering=0) as file:
@@ -208,7 +209,8 @@ class Scanner:
             if full and not out.count:  # so many begin at one place
                 room *= 2
             elif out.count:
-                parts.append(Hits(*(column[: out.count].copy() for column in columns), rate))
+                start, length, index = (column[: out.count].copy() for column in columns)
+                parts.append(Hits(start, length, index, rate))
             stretch.begin = out.next
             del pointers
         return parts, stretch.begin
@@ -251,27 +253,27 @@ def scan(
 ) -> Hits:
     """Every occurrence of every key of a dictionary in a text, overlapping ones too.
 
-    text: bytes or any buffer of bytes (also a mapping or an array of uint8); a `str`, whose offsets are those of its code
-    points; or a path (`pathlib.Path`, not a `str`), of a file that is mapped. patterns: one of bytes or `str`; an iterable
-    of such; or a `Store`, a `Filter` or the path of one. Patterns are sought as the bytes that they are, `str` as UTF-8.
-    Of equal patterns the first one's index is given. Keys of no bytes in a store do not occur. Patterns in an iterable are
-    prepared at every call: a `Scanner` keeps them.
+    text: bytes or any buffer of bytes (also a mapping or an array of uint8); a `str`, whose offsets are those of its
+    code points; or a path (`pathlib.Path`, not a `str`), of a file that is mapped. patterns: one of bytes or `str`;
+    an iterable of such; or a `Store`, a `Filter` or the path of one. Patterns are sought as the bytes that they are,
+    `str` as UTF-8. Of equal patterns the first one's index is given. Keys of no bytes in a store do not occur.
+    Patterns in an iterable are prepared at every call: a `Scanner` keeps them.
 
     mode:
-    - "anywhere": keys at every byte. Needs a prefilter, which stores and filters have from `scan=True`; of keys that are
-      stored (`keys="exact"`) one is made at the first call and stays with the handle.
+    - "anywhere": keys at every byte. Needs a prefilter, which stores and filters have from `scan=True`; of keys that
+      are stored (`keys="exact"`) one is made at the first call and stays with the handle.
     - "words": keys that are words of the text. A word is a run of letters, digits, underscores (`str.isalnum`) and
       combining marks; whatever is no UTF-8 parts words. ngrams: keys of so many words, up to 64, or of any of several
-      numbers. Such a key is spelled as the text is from the first word's begin to the last one's end, but white space of
-      ASCII between two words is one space.
+      numbers. Such a key is spelled as the text is from the first word's begin to the last one's end, but white space
+      of ASCII between two words is one space.
     - "windows": keys among all stretches of `width` bytes, or of any of several widths.
 
-    fold: keys and text are compared after case folding (`str.casefold`); offsets are those of the text as it is, and a hit
-    begins and ends between its characters. A store or filter that keeps fingerprints alone must have been built of folded
-    keys. threads: as many as pay by default.
+    fold: keys and text are compared after case folding (`str.casefold`); offsets are those of the text as it is, and
+    a hit begins and ends between its characters. A store or filter that keeps fingerprints alone must have been built
+    of folded keys. threads: as many as pay by default.
 
-    Raises ValueError for an empty pattern, TypeError for what is no text or dictionary, or a file that has neither its keys
-    nor the prefilter it needs."""
+    Raises ValueError for an empty pattern, TypeError for what is no text or dictionary, or a file that has neither
+    its keys nor the prefilter it needs."""
     return Scanner(patterns, mode=mode, width=width, ngrams=ngrams, fold=fold).scan(text, threads=threads)
 
 

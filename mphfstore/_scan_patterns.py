@@ -2,7 +2,9 @@
 
     one pattern         a search of its own, in mode "anywhere"
     some patterns       an index in memory, made here: of their hashes and of themselves
-    store or filter     as it is; folded, an index in memory of the keys that it stores"""
+    store or filter     as it is; folded, an index in memory of the keys that it stores
+
+Whatever it is, a text of a scan has its keys as bytes."""
 
 from __future__ import annotations
 
