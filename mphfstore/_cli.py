@@ -2,6 +2,7 @@
 
     _cli_build    build import merge        _cli_convert  export dump diff
     _cli_query    get has info verify       _cli_overlay  overlay put, delete, get, compact, info
+    _cli_scan     scan
 
 Exit status: 0 found or done, 1 a key was not found or stores differ, 2 an error, of which one line on stderr says what
 it was; 130 after Ctrl-C. A reader of our output that has seen enough is no error."""
@@ -11,7 +12,7 @@ from __future__ import annotations
 import argparse
 from importlib.metadata import version
 
-from . import _cli_build, _cli_convert, _cli_overlay, _cli_query
+from . import _cli_build, _cli_convert, _cli_overlay, _cli_query, _cli_scan
 from ._cli_streams import ERROR, FOUND, INTERRUPTED, Parser, abandon_stdout, flush, message_of, say
 
 
@@ -49,6 +50,6 @@ def _parser() -> Parser:
     )  # fmt: skip
     top.add_argument("--version", action="version", version=f"mphfstore {version('mphfstore')}")
     commands = top.add_subparsers(metavar="COMMAND", required=True)
-    for module in (_cli_build, _cli_query, _cli_convert, _cli_overlay):
+    for module in (_cli_build, _cli_query, _cli_scan, _cli_convert, _cli_overlay):
         module.add_commands(commands)
     return top

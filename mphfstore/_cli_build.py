@@ -95,7 +95,7 @@ def _store(
                         add = stack.enter_context(
                             Builder(
                                 options.out, values=types[1], key_dtype=types[0], metadata=metadata,
-                                dedupe=options.dedupe,
+                                dedupe=options.dedupe, scan=options.scan,
                                 progress=progress.building, **chosen,
                             )
                         ).add_many  # fmt: skip
@@ -211,6 +211,7 @@ def _storage_arguments(add: Any) -> None:
     add("--keys", choices=STORAGE, help="keep fingerprints of the keys (default), or the keys themselves: exact")
     add("--compression", choices=COMPRESSIONS, help="compress bytes, str and json; needs mphfstore[zstd]")
     add("--dedupe", action="store_true", help="store equal values once: bytes, str and json")
+    add("--scan", action="store_true", help="add the prefilter that lets scan find the keys anywhere in a text")
     add("--fingerprint-bits", type=int, metavar="N",
         help="0 to 32, default 16: an absent key passes for a stored one with probability 2^-N")
     add("--false-positive-rate", type=float, metavar="P", help="the same as a probability, at most: 0.001")

@@ -67,6 +67,14 @@ def attach_keys(reader: Any, file: File, memory: dict[Section, Any]) -> None:
         raise miscounted()
 
 
+def spell_out_keys(reader: Any, file: File, memory: dict[Any, Any]) -> None:
+    """Lets a native reader know where each key begins, if keys vary in length; `memory` keeps that for it."""
+    if file.schema.get("keys") == "exact" and width_of_keys(file) is None and len(memory[Section.KEYS]) < 1 << 32:
+        bounds = ffi.from_buffer("uint32_t[]", np.zeros(file.header.keys + 1, np.uint32))
+        sound(lib.mphf_reader_bounds(reader, bounds))
+        memory["bounds"] = bounds
+
+
 def miscounted() -> FormatError:
     return FormatError("keys are not as many or as wide as the file says")
 

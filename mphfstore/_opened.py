@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ._build import isa
 from ._encoded import decode_text, decoder
 from ._errors import sound
-from ._exact import attach_keys, dtype_of_keys, raw_keys, stored_batch
+from ._exact import attach_keys, dtype_of_keys, raw_keys, spell_out_keys, stored_batch
 from ._format import File, Section
 from ._keys import KeyBatch, KeyType
 from ._lent import Lent
@@ -39,6 +39,7 @@ class Opened(Reader):
     apart: Rows | Blob | Packed | None  # the values if memory does not have them as they are
     lent: Lent  # views into the file
     prefilter: Prefilter | None  # of a scan: the file's, or made from its keys
+    _whole: tuple[Any, File] | None = None
     _section: Any  # of the values
     _width_of: int  # of one; negative: they have offsets
 
@@ -110,8 +111,17 @@ class Opened(Reader):
         return np.frombuffer(memory, dtype)
 
     def whole(self) -> tuple[Any, File]:
-        """A native reader that finds keys by itself, and a file whose sections of keys are in memory."""
-        return self.reader, self.file
+        """For those with more look-ups to make than there are keys, once: a native reader that finds keys by itself and
+        knows where they begin, and a file whose function, fingerprints and keys are in memory."""
+        if self._whole is None:
+            parts = {kind: self.file.sections[kind] for kind in _FINDING if kind in self.file.sections}
+            sections = {kind: part.in_memory() if isinstance(part, Window) else part for kind, part in parts.items()}
+            file = replace(self.file, sections=sections)
+            reader, memory = _native_reader(file)
+            attach_keys(reader, file, memory)
+            spell_out_keys(reader, file, memory)
+            self._whole = reader, file
+        return self._whole
 
     def stored_keys(self) -> KeyBatch:
         """All stored keys as bytes, in the order of their indices."""
@@ -134,7 +144,6 @@ class Remote(Opened):
 
     _fingerprints: Fingerprints | None
     _stored: Any  # the keys as Rows or Blob, or None
-    _whole: tuple[Any, File] | None
 
     def __new__(cls, file: File, keys: KeyType, source: Source) -> Remote:
         header, sections = file.header, file.sections
@@ -144,7 +153,6 @@ class Remote(Opened):
         self.file, self.keys, self.source, self.reader = file, keys, source, owner
         self.values = values if isinstance(values, Rows) and values.dtype is not None else None
         self.apart, self.lent, self._stored, self.prefilter = values, Lent(), keys_in(file), None
-        self._whole = None
         self._fingerprints = Fingerprints(sections[Section.FINGERPRINTS], header.keys, bits) if bits else None
         return self
 
@@ -186,24 +194,13 @@ class Remote(Opened):
         whole: NDArray[Any] = self.values.whole()
         return whole
 
-    def whole(self) -> tuple[Any, File]:
-        """Read into memory once: whoever asks has more look-ups to make than the file has keys."""
-        if self._whole is None:
-            kinds = (Section.TREES, Section.DIRECTORY, Section.FINGERPRINTS, Section.KEYS, Section.KEY_OFFSETS)
-            parts = {kind: self.file.sections[kind] for kind in kinds if kind in self.file.sections}
-            sections = {kind: part.in_memory() if isinstance(part, Window) else part for kind, part in parts.items()}
-            file = replace(self.file, sections=sections)
-            reader, memory = _native_reader(file)
-            attach_keys(reader, file, memory)
-            self._whole = reader, file
-        return self._whole
-
     def _raw_keys(self, begin: int, end: int) -> list[bytes]:
         keys: list[bytes] = self._stored[np.arange(begin, end)]
         return keys
 
 
 _NOTHING = b""
+_FINDING = (Section.TREES, Section.DIRECTORY, Section.FINGERPRINTS, Section.KEYS, Section.KEY_OFFSETS)
 # Sections that the native reader gets only if the schema says so.
 _PARTS = (Section.OFFSETS, Section.KEYS, Section.KEY_OFFSETS, Section.ORDINALS, Section.BLOCKS)
 

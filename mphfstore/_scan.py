@@ -43,8 +43,8 @@ class Hits:
     """Occurrences in a text, by start, then length: three arrays of int64.
 
     start, length: in the text, in bytes; in a `str`, in code points. index: of the key in its store or filter; of a
-    pattern, its position in what was given. false_positive_rate: the probability with which a stretch of the text that is
-    no key and is looked up passes for one; 0.0 where every hit was compared with its key."""
+    pattern, its position in what was given. false_positive_rate: the probability with which a stretch of the text
+    that is no key and is looked up passes for one; 0.0 where every hit was compared with its key."""
 
     start: Offsets
     length: Offsets
@@ -66,8 +66,8 @@ class Hits:
 
 
 class Scanner:
-    """Patterns that are ready to be looked for: what `scan` and `scan_file` make of theirs at every call. Immutable, and
-    safe to use from several threads."""
+    """Patterns that are ready to be looked for: what `scan` and `scan_file` make of theirs at every call. Immutable,
+    and safe to use from several threads."""
 
     def __init__(
         self,
@@ -102,13 +102,12 @@ class Scanner:
         if self._mode == "words":
             if not of.opened.keys.text:
                 raise TypeError("integer keys are no words")
-            grams, known = ffi.new("uint32_t[]", self._grams), letters()
-            return (lambda s, last, out: lib.mphf_scan_words(reader, s, known, grams, len(grams), last, out)), 0
+            grams, known, words = ffi.new("uint32_t[]", self._grams), letters(), lib.mphf_scan_words
+            return (lambda s, last, out: words(reader, s, known, grams, len(grams), last, out)), 0
         if self._mode == "windows":
-            found = of.known_prefilter()
+            found, call = of.known_prefilter(), lib.mphf_scan_windows
             filter = ffi.NULL if found is None else found.native
             widths = ffi.new("uint64_t[]", self._widths)
-            call = lib.mphf_scan_windows
             return (lambda s, last, out: call(reader, filter, s, widths, len(widths), out)), self._widths[-1] - 1
         prefilter = of.prefilter()
         return (lambda s, last, out: lib.mphf_scan_anywhere(reader, prefilter.native, s, out)), prefilter.longest - 1
@@ -143,7 +142,8 @@ class Scanner:
     def scan_file(
         self, path: str | os.PathLike[str], *, chunk: int = CHUNK, threads: int | None = None
     ) -> Iterator[Hits]:
-        """The occurrences in a file, chunk by chunk. `path`, `chunk` and `threads` as `mphfstore.scan_file` has them."""
+        """The occurrences in a file, chunk by chunk. `path`, `chunk` and `threads` as `mphfstore.scan_file` has
+        them."""
         if chunk < 1:
             raise ValueError(f"a chunk has at least 1 byte, not {chunk}")
         with open(path, "rb", buffering=0) as file:
@@ -212,14 +212,16 @@ class Scanner:
     def _stretch(self, memory: Any, begin: int, end: int, last: bool) -> tuple[list[Hits], int]:
         """What begins in a stretch, in parts of as many as there was room for; and up to where that is all."""
         stretch = ffi.new("scan_stretch *", {"text": memory, "length": len(memory), "begin": begin, "end": end})
-        numbers, rate = self._dictionary.numbers, self._dictionary.false_positive_rate
+        numbers = self._dictionary.numbers
+        known = ffi.NULL if numbers is None else ffi.from_buffer("int64_t[]", numbers)
+        rate = self._dictionary.false_positive_rate
         parts, room = [], max(lib.SCAN_ROOM, (end - begin) // 8)
         full = True
         while full:
             columns = [np.empty(room, np.int64) for _ in range(3)]
             out = ffi.new("scan_hits *")
             out.start, out.length, out.index = pointers = [ffi.from_buffer("int64_t[]", column) for column in columns]
-            out.capacity = room
+            out.numbers, out.capacity = known, room
             status = self._native(stretch, last, out)
             full = status == lib.SCAN_FULL
             if status == lib.STATUS_NO_MEMORY:
@@ -229,7 +231,7 @@ class Scanner:
                 room *= 2
             elif out.count:
                 start, length, index = (column[: out.count].copy() for column in columns)
-                parts.append(Hits(start, length, index if numbers is None else numbers[index], rate))
+                parts.append(Hits(start, length, index, rate))
             stretch.begin = out.next
             del pointers
         return parts, stretch.begin
@@ -273,28 +275,28 @@ def scan(
 ) -> Hits:
     """Every occurrence of every key of a dictionary in a text, overlapping ones too.
 
-    text: bytes or any buffer of bytes (also a mapping or an array of uint8); a `str`, whose offsets are those of its code
-    points; or a path (`pathlib.Path`, not a `str`), of a file that is mapped. patterns: one of bytes or `str`; an iterable
-    of such; or a `Store`, a `Filter` or the path of one. Patterns are sought as the bytes that they are, `str` as UTF-8.
-    Of equal patterns the first one's index is given. Keys of no bytes in a store do not occur. Patterns in an iterable are
-    prepared at every call: a `Scanner` keeps them.
+    text: bytes or any buffer of bytes (also a mapping or an array of uint8); a `str`, whose offsets are those of its
+    code points; or a path (`pathlib.Path`, not a `str`), of a file that is mapped. patterns: one of bytes or `str`;
+    an iterable of such; or a `Store`, a `Filter` or the path of one. Patterns are sought as the bytes that they are,
+    `str` as UTF-8. Of equal patterns the first one's index is given. Keys of no bytes in a store do not occur.
+    Patterns in an iterable are prepared at every call: a `Scanner` keeps them.
 
     mode:
-    - "anywhere": keys at every byte. Needs a prefilter, which stores and filters have from `scan=True`; of keys that are
-      stored (`keys="exact"`) one is made at the first call and stays with the handle.
+    - "anywhere": keys at every byte. Needs a prefilter, which stores and filters have from `scan=True`; of keys that
+      are stored (`keys="exact"`) one is made at the first call and stays with the handle.
     - "words": keys that are words of the text. A word is a run of letters, digits, underscores (`str.isalnum`) and
       combining marks; whatever is no UTF-8 parts words. ngrams: keys of so many words, up to 64, or of any of several
-      numbers. Such a key is spelled as the text is from the first word's begin to the last one's end, but white space of
-      ASCII between two words is one space.
+      numbers. Such a key is spelled as the text is from the first word's begin to the last one's end, but white space
+      of ASCII between two words is one space.
     - "windows": keys among all stretches of `width` bytes, or of any of several widths.
 
-    fold: keys and text are compared after case folding (`str.casefold`); offsets are those of the text as it is, and a hit
-    begins and ends between its characters. A store or filter that keeps fingerprints alone must have been built of folded
-    keys. threads: as many as pay by default. backend: "cuda" or "opencl" scans on a device, in modes "anywhere" and
-    "windows"; "auto" on a GPU if there is one.
+    fold: keys and text are compared after case folding (`str.casefold`); offsets are those of the text as it is, and
+    a hit begins and ends between its characters. A store or filter that keeps fingerprints alone must have been built
+    of folded keys. threads: as many as pay by default. backend: "cuda" or "opencl" scans on a device, in modes
+    "anywhere" and "windows"; "auto" on a GPU if there is one.
 
-    Raises ValueError for an empty pattern, TypeError for what is no text or dictionary, or a file that has neither its keys
-    nor the prefilter it needs."""
+    Raises ValueError for an empty pattern, TypeError for what is no text or dictionary, or a file that has neither
+    its keys nor the prefilter it needs."""
     scanner = Scanner(patterns, mode=mode, width=width, ngrams=ngrams, fold=fold, backend=backend)
     return scanner.scan(text, threads=threads)
 

@@ -1,8 +1,10 @@
 """What a scan looks for: from patterns as they are given to a native reader, a prefilter and what indices mean.
 
-one pattern         a search of its own, in mode "anywhere"
-some patterns       an index in memory, made here: of their hashes and of themselves
-store or filter     as it is; folded, an index in memory of the keys that it stores"""
+    one pattern         a search of its own, in mode "anywhere"
+    some patterns       an index in memory, made here: of their hashes and of themselves
+    store or filter     as it is; folded, an index in memory of the keys that it stores
+
+Whatever it is, a text of a scan has its keys as bytes."""
 
 from __future__ import annotations
 
@@ -103,7 +105,7 @@ def dictionary(patterns: Any, fold: Fold | None, *, single: bool) -> Dictionary 
 def _of_keys(batch: KeyBatch, numbers: NDArray[np.int64] | None = None) -> Dictionary:
     """An index in memory. Of equal keys the first counts. numbers: of the keys, else their positions."""
     keys = BytesKeys()
-    index = build_index(batch, keys, Options.of("quick", on_duplicate="first"))
+    index = build_index(batch, keys, Options.of("fast", on_duplicate="first"))
     memory, stored = Memory(), place_keys(batch, keys, index.records)
     write(memory, index, Kind.STORE, keys, fingerprint_bits=8, stored=stored, prefilter=section_of([batch]))
     source = Source(aligned(memory.data))

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
+import itertools
 import mmap
 import os
 import re
-import sys
 import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from ._native import ffi
 from ._source import flat
 
+# The planes that Unicode uses, but for private ones, which have no letters.
+ASSIGNED = range(0x40000), range(0xE0000, 0xE1000)
 BLOCK = 1 << 20  # bytes of which code points are counted at a time
 
 Bytes = NDArray[np.uint8]
@@ -123,7 +125,7 @@ def fold_text(data: bytes) -> Folded:
 def _changing() -> re.Pattern[str]:
     """Any character whose folding is several, or has a UTF-8 of another length."""
     found = []
-    for code in range(0x80, sys.maxunicode + 1):
+    for code in itertools.chain(*ASSIGNED):
         character = chr(code)
         if 0xD800 <= code < 0xE000 or (folded := character.casefold()) == character:
             continue
@@ -157,10 +159,11 @@ def letters() -> Any:
     """A bit for every code point, for C: set for those that words consist of – letters and digits as `str.isalnum` has
     them, the underscore, and the marks that are written over, under and around them."""
     bits = np.zeros(0x110000, bool)
-    every = "".join(map(chr, range(0x110000)))
-    for run in re.finditer(r"\w+", every):
-        bits[run.start() : run.end()] = True
-    for code in range(0x300, 0x110000):
-        if not bits[code] and unicodedata.category(every[code])[0] == "M":
-            bits[code] = True
+    for part in ASSIGNED:
+        characters = "".join(map(chr, part))
+        for run in re.finditer(r"\w+", characters):
+            bits[part[run.start()] : part[run.end() - 1] + 1] = True
+        for other in re.finditer(r"\W", characters):
+            if unicodedata.category(other.group())[0] == "M":
+                bits[part[other.start()]] = True
     return ffi.from_buffer("uint8_t[]", np.packbits(bits, bitorder="little"))

@@ -121,8 +121,12 @@ FN bool matches(const function *r, u64 index, u64 hi)
 FN GLOBAL const u8 *stored_key(const function *r, u64 index, u64 *length)
 {
     u64 begin = index * r->stored_width, end = begin + r->stored_width;
-    if (r->stored_vary && !elias_fano_span(&r->key_offsets, index, r->stored_length, &begin, &end))
+    if (r->key_bounds) {
+        begin = r->key_bounds[index];
+        end = r->key_bounds[index + 1];
+    } else if (r->stored_vary && !elias_fano_span(&r->key_offsets, index, r->stored_length, &begin, &end)) {
         return 0;
+    }
     *length = end - begin;
     return r->stored + begin;
 }

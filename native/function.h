@@ -23,6 +23,7 @@ typedef struct {
     u64 stored_length, stored_width;
     bool stored_vary;        /* in width: they lie between key_offsets */
     elias_fano key_offsets;
+    GLOBAL const u32 *key_bounds; /* the same spelled out, for scans; 0: they are not */
 } function;
 
 /* Points into the two sections, 8-byte aligned; false if they are not what they should be. All that comes before `trees`, and the
@@ -51,6 +52,7 @@ FN bool function_open_keys(function *f, GLOBAL const u8 *stored, u64 length, u64
     f->stored_length = length;
     f->stored_width = width;
     f->stored_vary = vary;
+    f->key_bounds = 0;
     if (vary)
         return elias_fano_open(&f->key_offsets, offsets, offsets_length, f->keys + 1, length);
     return !mulhi64(f->keys, width) && f->keys * width == length;

@@ -77,6 +77,21 @@ int mphf_reader_keys(mphf_reader *r, const uint8_t *stored, uint64_t stored_leng
                                                                                                                     : STATUS_CORRUPT;
 }
 
+int mphf_reader_bounds(mphf_reader *r, uint32_t *bounds)
+{
+    if (!r->function.stored_vary || r->function.stored_length > UINT32_MAX)
+        return STATUS_CORRUPT;
+    for (u64 i = 0; i < r->function.keys; i++) {
+        u64 begin, end;
+        if (!elias_fano_span(&r->function.key_offsets, i, r->function.stored_length, &begin, &end) || (i && begin != bounds[i]))
+            return STATUS_CORRUPT;
+        bounds[i] = (u32)begin;
+        bounds[i + 1] = (u32)end;
+    }
+    r->function.key_bounds = bounds;
+    return STATUS_OK;
+}
+
 void mphf_reader_free(mphf_reader *r)
 {
     if (!r)

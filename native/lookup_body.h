@@ -9,12 +9,16 @@ static int confirm_group(const function *r, const u8 *const *keys, const u64 *ke
     const u8 *stored[GROUP];
     u64 lengths[GROUP];
     const elias_fano *offsets = &r->key_offsets;
-    for (u32 i = 0; r->stored_vary && i < size; i++)
+    bool vary = r->stored_vary && !r->key_bounds;
+    for (u32 i = 0; r->key_bounds && i < size; i++)
+        if (out[i] >= 0)
+            __builtin_prefetch(r->key_bounds + out[i]);
+    for (u32 i = 0; vary && i < size; i++)
         if (out[i] >= 0) {
             __builtin_prefetch(&offsets->short_samples[(u64)out[i] / EF_SHORT]);
             __builtin_prefetch(&offsets->lower[(u64)out[i] * offsets->lower_bits >> 6]);
         }
-    for (u32 i = 0; r->stored_vary && i < size; i++) {
+    for (u32 i = 0; vary && i < size; i++) {
         u64 near = out[i] >= 0 ? elias_fano_near(offsets, (u64)out[i]) : NOWHERE;
         if (near < offsets->upper_words)
             __builtin_prefetch(offsets->upper + near);

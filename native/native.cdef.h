@@ -184,6 +184,9 @@ int mphf_reader_blocks(mphf_reader *r, const uint8_t *starts, uint64_t length, u
 /* The keys themselves: rows of `width` bytes or, with offsets, a blob. From here on mphf_find is never wrong. */
 int mphf_reader_keys(mphf_reader *r, const uint8_t *stored, uint64_t stored_length, uint64_t width, const uint8_t *offsets,
                      uint64_t offsets_length);
+/* Spells out where keys that vary in length begin, for whoever looks up so many that four bytes a key are worth it: `bounds` has
+ * keys + 1 elements and must outlive the reader. STATUS_CORRUPT too for a blob of 4 GiB. No other thread knows the reader yet. */
+int mphf_reader_bounds(mphf_reader *r, uint32_t *bounds);
 void mphf_reader_free(mphf_reader *r);
 
 /* Index of a key: that of some key of the set if it is absent; STATUS_CORRUPT. keys > 0. */
@@ -225,6 +228,7 @@ typedef struct {
  * has to begin, `end` if all were found. */
 typedef struct {
     int64_t *start, *length, *index;
+    const int64_t *numbers; /* what to give in place of every index; NULL: the indices themselves */
     uint64_t capacity, count, next;
 } scan_hits;
 

@@ -35,8 +35,14 @@ static int scan_look_up(const mphf_reader *r, scan_group *g, scan_hits *out)
         h[i] = xxh3_128(g->keys[i], g->lengths[i], r->function.seed);
     if (index_group(&r->function, h, count, true, index) != STATUS_OK)
         return STATUS_CORRUPT;
+    for (u32 i = 0; out->numbers && i < count; i++)
+        if (index[i] >= 0)
+            __builtin_prefetch(out->numbers + index[i]);
     if (r->function.stored && confirm_group(&r->function, g->keys, g->lengths, count, index) != STATUS_OK)
         return STATUS_CORRUPT;
+    for (u32 i = 0; out->numbers && i < count; i++)
+        if (index[i] >= 0)
+            index[i] = out->numbers[index[i]];
     u64 n = out->count;
     for (u32 i = 0; i < count; i++) { /* without a branch: what is no hit is written over */
         out->start[n] = (int64_t)g->starts[i];

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -71,9 +72,9 @@ def words(text: bytes, patterns: Sequence[bytes], grams: Iterable[int]) -> list[
             if len(gram) < size:
                 continue
             key = text[slice(*gram[0])]
-            for (_, end), (begin, after) in zip(gram, gram[1:], strict=False):
+            for (_, end), (begin, after) in itertools.pairwise(gram):
                 gap = text[end:begin]
-                key += (b" " if not gap.strip(b" \t\n\v\f\r") else gap) + text[begin:after]
+                key += (gap if gap.strip(b" \t\n\v\f\r") else b" ") + text[begin:after]
             if key in numbers:
                 found.append((gram[0][0], gram[-1][1] - gram[0][0], numbers[key]))
     return found

@@ -226,7 +226,7 @@ def test_progress_goes_to_a_terminal_only(tmp_path: Path, monkeypatch: pytest.Mo
 LAYOUT = "key-column value-column table header delimiter escape "
 STORAGE = (
     "keys compression dedupe false-positive-rate on-duplicate fingerprint-bits preset method leaf-size bucket-size "
-    "seed threads backend metadata no-progress quiet "
+    "seed threads scan backend metadata no-progress quiet "
 )
 OPTIONS = {
     "build": "format values key-dtype " + LAYOUT + STORAGE,

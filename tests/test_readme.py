@@ -39,7 +39,7 @@ EXAMPLES = [block for block in COMMANDS if "mphfstore build" in block]
 
 def test_the_shell_example_runs(tmp_path: Path) -> None:
     done = run(EXAMPLES[0], tmp_path)
-    assert (done.returncode, done.stdout) == (0, "NO\nLima\nwords.mph: ok\nEC\nNO\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "NO\nLima\nwords.mph: ok\nEC\nNO\n4:Oslo\n13:Lima\n"), done.stderr
 
 
 def test_the_example_of_formats_runs(tmp_path: Path) -> None:

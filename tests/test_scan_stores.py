@@ -1,4 +1,5 @@
-"""Scans for the keys of stores and filters, of every kind and in every mode of opening; the prefilter in their files."""
+"""Scans for the keys of stores and filters, of every kind and in every mode of opening; the prefilter in their
+files."""
 
 from __future__ import annotations
 

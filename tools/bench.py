@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Benchmarks, as JSON lines: `python tools/bench.py mphf|store|filter|gpu --help`. They print; they check nothing but
-that results are right, and exit with status 1 if one is not. Times (NAME_ns) are CPU times per key, medians of several
-runs; NAME_wall_ns is wall time. `tools/plot.py` draws them.
+"""Benchmarks, as JSON lines: `python tools/bench.py mphf|store|filter|scan|gpu --help`. They print; they check
+nothing but that results are right, and exit with status 1 if one is not. Times (NAME_ns) are CPU times per key, medians
+of several runs; NAME_wall_ns is wall time. `tools/plot.py` draws them.
 
 `pip install mphfstore[bench]` brings the peers; one that is not there is reported as skipped."""
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from benchmarks import filter, store
+from benchmarks import filter, scan, store
 from benchmarks.subject import WrongResult
 
 
@@ -26,6 +26,7 @@ def main() -> None:
         gpu.add_command(commands)
     store.add_command(commands)
     filter.add_command(commands)
+    scan.add_command(commands)
     arguments = parser.parse_args()
     try:
         arguments.run(arguments)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import os
 import platform
 import sys
 from pathlib import Path
@@ -36,6 +37,15 @@ def environment() -> dict[str, Any]:
         "isa": instruction_set(),
         "python": platform.python_version(),
     }
+
+
+def resident() -> int:
+    """Bytes of the process in memory, 0 where the system does not say."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return 0
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def version(distribution: str) -> str | None:

@@ -1,0 +1,110 @@
+"""The command that looks for keys in texts: scan."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO
+
+from ._cli_streams import FOUND, NOT_FOUND, Failure, command, flush, opened, write
+from ._format import MAGIC
+from ._formats import standard_input
+from ._render import json_of
+from ._scan import CHUNK, MODES, Scanner
+from ._scan_text import Bytes
+
+SCAN = """\
+Prints every occurrence of every key of DICT in the files, overlapping ones too: OFFSET:TEXT, in bytes from 0, and FILE:
+before it if there are several files. DICT is a store or a filter, or a text of patterns, one a line.
+
+A store or filter that keeps fingerprints alone needs --scan when it is built, or one of the modes words and windows;
+its hits are false with the probability that info shows."""
+
+STATUS = "exit status: 0 something was found, 1 nothing was, 2 error"
+
+
+def scan(options: argparse.Namespace) -> int:
+    scanner, files = _scanner(options), options.files
+    found = 0
+    for name in files:
+        shown = os.fsencode("<stdin>" if name == "-" else name)
+        prefix = shown + b":" if len(files) > 1 and not options.only_matching else b""
+        count = 0
+        with _reading(name) as read:
+            for hits, data, base in scanner.pieces(read, CHUNK, options.threads):
+                count += len(hits)
+                if count and options.quiet:
+                    return FOUND
+                if not options.count and not options.quiet:
+                    for line in _lines(options, hits, data, base, shown, prefix):
+                        write(line)
+                    flush()
+        if options.count and not options.quiet:
+            record = {"file": shown.decode("utf-8", "replace"), "count": count}
+            write(json_of(record) + b"\n" if options.json else b"%s%d\n" % (prefix, count))
+        found += count
+    return FOUND if found else NOT_FOUND
+
+
+def _scanner(options: argparse.Namespace) -> Scanner:
+    try:
+        with open(options.dict, "rb") as file:
+            store = file.read(len(MAGIC)) == MAGIC
+            patterns: Any = None if store else _patterns(file)
+        return Scanner(
+            opened(options.dict) if store else patterns, mode=options.mode, width=options.width or None,
+            ngrams=options.ngrams or 1, fold=options.fold,
+        )  # fmt: skip
+    except (TypeError, ValueError) as error:
+        raise Failure(f"{options.dict}: {error}") from None
+
+
+def _patterns(file: BinaryIO) -> list[bytes]:
+    """The lines of a file, as `build` splits them; empty ones are none."""
+    file.seek(0)
+    lines = (line.removesuffix(b"\n").removesuffix(b"\r") for line in file)
+    return [line for line in lines if line]
+
+
+@contextlib.contextmanager
+def _reading(name: str) -> Iterator[Callable[[int], bytes | None]]:
+    """A function that reads up to so many bytes: of a pipe, what there is."""
+    if name == "-":
+        yield standard_input().read1  # type: ignore[attr-defined]
+        return
+    with open(name, "rb", buffering=0) as file:
+        yield file.read
+
+
+def _lines(
+    options: argparse.Namespace, hits: Any, data: Bytes, base: int, name: bytes, prefix: bytes
+) -> Iterator[bytes]:
+    for start, length, index in zip(hits.start.tolist(), hits.length.tolist(), hits.index.tolist(), strict=True):
+        text = data[start - base : start - base + length].tobytes()
+        if options.json:
+            record = {"file": name.decode("utf-8", "replace"), "start": start, "length": length, "index": index}
+            yield json_of(record | {"text": text}) + b"\n"
+        else:
+            yield (text if options.only_matching else b"%s%d:%s" % (prefix, start, text)) + b"\n"
+
+
+def add_commands(commands: Any) -> None:
+    # fmt: off
+    add = command(commands, "scan", scan, "find every key of a dictionary in texts", SCAN, STATUS).add_argument
+    add("dict", metavar="DICT", help="a store, a filter, or a text of patterns")
+    add("files", metavar="FILE", nargs="+", help="a text; - is standard input")
+    add("--mode", choices=MODES, default="anywhere",
+        help="find keys at every byte (default); as words; among all stretches of some widths")
+    add("--width", type=int, metavar="N", action="append", help="mode windows: bytes of a window; may be repeated")
+    add("--ngrams", type=int, metavar="N", action="append",
+        help="mode words: keys of so many words, 1 by default; may be repeated. White space between words is one space")
+    add("--fold", action="store_true",
+        help="ignore case; a dictionary of fingerprints must have been built of folded keys")
+    add("-c", "--count", action="store_true", help="print how many there are in each file")
+    add("-o", "--only-matching", action="store_true", help="print the text alone, without the offset")
+    add("--json", action="store_true", help="an object for every occurrence or, with --count, every file")
+    add("--quiet", action="store_true", help="print nothing; stop at the first occurrence")
+    add("--threads", type=int, metavar="N", help="as many as pay by default")
+    # fmt: on

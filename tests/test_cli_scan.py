@@ -1,0 +1,106 @@
+"""The command scan: dictionaries, outputs, exit statuses."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+import mphfstore as ms
+from mphfstore._cli import main
+
+TEXT = b"Oslo and New York\nOSLO, Lima\xff\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text").write_bytes(TEXT)
+    (tmp_path / "other").write_bytes(b"nothing here")
+    (tmp_path / "list").write_bytes(b"Oslo\r\n\nNew York\nLima\xff\n")
+    ms.build("exact.mph", ["Oslo", "New York", b"Lima\xff"], values=None, keys="exact")
+    ms.build("scan.mph", ["Oslo", "New York", b"Lima\xff"], values=None, fingerprint_bits=32, scan=True)
+    ms.build("print.mph", ["Oslo", "New York", b"Lima\xff"], values=None, fingerprint_bits=32)
+    return tmp_path
+
+
+def out(capfdbinary: pytest.CaptureFixture[bytes]) -> bytes:
+    captured = capfdbinary.readouterr()
+    assert captured.err == b""
+    return captured.out
+
+
+@pytest.mark.parametrize("dictionary", ["list", "exact.mph", "scan.mph"])
+def test_every_dictionary(folder: Path, capfdbinary: pytest.CaptureFixture[bytes], dictionary: str) -> None:
+    assert main(["scan", dictionary, "text"]) == 0
+    assert out(capfdbinary) == b"0:Oslo\n9:New York\n24:Lima\xff\n"
+    assert main(["scan", dictionary, "text", "other"]) == 0
+    assert out(capfdbinary) == b"text:0:Oslo\ntext:9:New York\ntext:24:Lima\xff\n"
+    assert main(["scan", dictionary, "other"]) == 1
+    assert out(capfdbinary) == b""
+    assert main(["scan", dictionary, "-o", "text", "other"]) == 0
+    assert out(capfdbinary) == b"Oslo\nNew York\nLima\xff\n"
+    assert main(["scan", dictionary, "--count", "text"]) == 0
+    assert out(capfdbinary) == b"3\n"
+    assert main(["scan", dictionary, "-c", "text", "other"]) == 0
+    assert out(capfdbinary) == b"text:3\nother:0\n"
+    assert main(["scan", dictionary, "--quiet", "text"]) == 0
+    assert main(["scan", dictionary, "--quiet", "other"]) == 1
+    assert out(capfdbinary) == b""
+
+
+def test_json(folder: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    assert main(["scan", "list", "--json", "text"]) == 0
+    records = [json.loads(line) for line in out(capfdbinary).splitlines()]
+    assert records[0] == {"file": "text", "start": 0, "length": 4, "index": 0, "text": "Oslo"}
+    assert records[2] == {"file": "text", "start": 24, "length": 5, "index": 2, "text": {"base64": "TGltYf8="}}
+    assert main(["scan", "list", "--json", "--count", "text", "other"]) == 0
+    counts = [json.loads(line) for line in out(capfdbinary).splitlines()]
+    assert counts == [{"file": "text", "count": 3}, {"file": "other", "count": 0}]
+
+
+def test_modes_and_folding(folder: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    assert main(["scan", "list", "--fold", "text"]) == 0
+    assert out(capfdbinary) == b"0:Oslo\n9:New York\n18:OSLO\n24:Lima\xff\n"
+    assert main(["scan", "print.mph", "--mode", "words", "--ngrams", "1", "--ngrams", "2", "text"]) == 0
+    assert out(capfdbinary) == b"0:Oslo\n9:New York\n"
+    assert main(["scan", "list", "--mode", "windows", "--width", "4", "text"]) == 0
+    assert out(capfdbinary) == b"0:Oslo\n"
+
+
+def test_standard_input(
+    folder: Path, capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(TEXT)))
+    assert main(["scan", "list", "--threads", "2", "-"]) == 0
+    assert out(capfdbinary) == b"0:Oslo\n9:New York\n24:Lima\xff\n"
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(TEXT)))
+    assert main(["scan", "list", "-", "other", "-c"]) == 0
+    assert out(capfdbinary) == b"<stdin>:3\nother:0\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["absent", "text"], "absent"),
+        (["list", "absent"], "absent"),
+        (["print.mph", "text"], "scan=True"),
+        (["list", "text", "--mode", "windows"], "needs a width"),
+        (["list", "text", "--ngrams", "2"], "ngrams"),
+        (["list", "text", "--threads", "0"], "threads"),
+    ],
+)
+def test_errors(folder: Path, capfd: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
+    assert main(["scan", *arguments]) == 2
+    error = capfd.readouterr().err
+    assert error.startswith("mphfstore: ") and error.count("\n") == 1 and message in error
+
+
+def test_build_writes_the_prefilter(folder: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    (folder / "in").write_bytes(b"Oslo\nLima\n")
+    assert main(["build", "new.mph", "in", "--values", "none", "--scan"]) == 0
+    assert main(["scan", "new.mph", "text", "-c"]) == 0
+    assert out(capfdbinary) == b"2\n"
