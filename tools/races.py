@@ -34,6 +34,7 @@ def main() -> None:
         options = {"method": method, "leaf_size": 6, "bucket_size": 30, "seed": 1}
         agree(keys, **options)
     look_ups()
+    scans()
     print("every kernel gave native code's results")
 
 
@@ -57,6 +58,17 @@ def look_ups() -> None:
         function = ms.Filter.build(texts, method=method, bucket_size=20, seed=1)
         asked = [*texts, "absent"]
         assert np.array_equal(function.to_device("opencl").index_many(asked), function.index_many(asked))
+
+
+def scans() -> None:
+    patterns = [b"a", b"ab", b"abab", b"b" * 20, b"abb" * 9]
+    text = b"abab" * 20 + b"b" * 30 + b"abb" * 12
+    ways: list[tuple[object, dict[str, object]]] = [(b"abab", {}), (patterns, {})]
+    for given, options in [*ways, (patterns, {"mode": "windows", "width": [2, 20]})]:
+        found, expected = (ms.scan(text, given, backend=backend, **options) for backend in ("opencl", "native"))
+        assert len(found) and all(
+            np.array_equal(getattr(found, name), getattr(expected, name)) for name in ("start", "length", "index")
+        )
 
 
 if __name__ == "__main__":
