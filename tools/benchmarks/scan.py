@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import statistics
 import tempfile
 import time
@@ -75,7 +74,6 @@ class Run:
     def measure(self, repeats: int) -> dict[str, Any]:
         """`prepare_s`; `prepare_bytes`, the resident memory that it and a first megabyte add; `mb_per_s` of CPU time;
         `hits` and the bytes that they are in."""
-        gc.collect()
         before, cpu = record.resident(), time.process_time()
         find: Find = self._subject.prepare(self._case.patterns, self._case.mode, self._path)
         prepared = time.process_time() - cpu
