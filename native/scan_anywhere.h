@@ -85,13 +85,18 @@ static inline u32 scan_pass(const scan_walk *w, u32 size, bool roomy, u16 *place
 {
     const scan_tables t = *w->tables; /* which no store can change */
     const u8 *text = w->text + w->at;
+    u64 elements[SCAN_BLOCK];
     u32 count = scan_heads(w, size, roomy, places, masks), left = 0;
     for (u32 k = 0; k < count; k++) {
         const u8 *p = text + places[k];
-        u64 first = roomy ? load64(p) : scan_first(p, w->length - w->at - places[k]);
+        elements[k] = scan_eight_element(roomy ? load64(p) : scan_first(p, w->length - w->at - places[k]));
+        __builtin_prefetch(t.words + scan_word_at(elements[k], t.word_shift));
+    }
+    for (u32 k = 0; k < count; k++) {
+        u32 lengths = masks[k] & (scan_holds(&t, elements[k]) ? SCAN_ALL : SCAN_EIGHT);
         places[left] = places[k];
-        masks[left] = (u16)scan_eight(&t, first, masks[k]);
-        left += masks[left] != 0;
+        masks[left] = (u16)lengths;
+        left += lengths != 0;
     }
     return left;
 }
