@@ -131,6 +131,14 @@ static inline int scan_probe(scan_walk *w, const u16 *places, const u8 *bits, u3
 {
     const scan_tables t = *w->tables;
     const u8 *text = w->text + w->at;
+    u64 elements[SCAN_PAIRS];
+    for (u32 k = 0; roomy && k < count; k++) { /* both cases of scan_key_element without a branch */
+        const u8 *p = text + places[k];
+        u32 length = bits[k] + 1u, beyond = length < 8 ? 64 - 8 * length : 0;
+        u64 first = load64(p), last = load64(p + (length < 8 ? 0 : length - 8));
+        elements[k] = scan_element(first << beyond >> beyond, last << beyond >> beyond, length);
+        __builtin_prefetch(t.words + scan_word_at(elements[k], t.word_shift));
+    }
     u32 found = w->count;
     int status = STATUS_OK;
     for (u32 k = 0; k < count; k++) {
@@ -147,17 +155,10 @@ static inline int scan_probe(scan_walk *w, const u16 *places, const u8 *bits, u3
             if (length == SCAN_LONG)
                 continue;
         }
-        const u8 *p = text + place;
-        u64 left = w->length - w->at - place, element;
-        if (roomy) { /* both cases of scan_key_element without a branch */
-            u32 beyond = length < 8 ? 64 - 8 * (u32)length : 0;
-            u64 first = load64(p), last = load64(p + (length < 8 ? 0 : length - 8));
-            element = scan_element(first << beyond >> beyond, last << beyond >> beyond, length);
-        } else if (length > left) {
+        u64 left = w->length - w->at - place;
+        if (!roomy && length > left)
             continue;
-        } else {
-            element = scan_key_element(p, scan_first(p, left), length);
-        }
+        u64 element = roomy ? elements[k] : scan_key_element(text + place, scan_first(text + place, left), length);
         w->places[found] = (u16)place;
         w->lengths[found] = length;
         found += scan_holds(&t, element);
