@@ -22,7 +22,8 @@ from ._mphf import MPHF
 from ._open import open
 from ._overlay import Overlay
 from ._overlay_snapshot import Snapshot
-from ._scan import Hits, Scanner, scan, scan_file
+from ._scan import Scanner, scan, scan_file
+from ._scan_hits import Hits
 from ._store import ExactStore, Store
 
 __all__ = [

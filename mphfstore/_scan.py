@@ -3,7 +3,7 @@
     text      → bytes, folded if asked for           (_scan_text)
     patterns  → native reader and prefilter          (_scan_patterns, _scan_filter)
     bytes     → stretches, on threads                here; native/scan_anywhere.h, scan_words.h, scan_one.h
-    hits      → offsets in the text as it was given  here
+    hits      → offsets in the text as it was given  here, _scan_hits
 
 A native call finds what begins in a stretch, and may read on behind it: stretches, and the chunks of a file, change no
 hit."""
@@ -12,20 +12,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ._batch import MOST_THREADS, run
 from ._build import isa
 from ._device import chosen
 from ._errors import sound
 from ._native import ffi, lib
+from ._scan_hits import Found, Hits, as_code_points, joined
 from ._scan_patterns import Single, dictionary
-from ._scan_text import Bytes, at_borders, border_before, code_points, cut_off, fold_key, fold_text, letters, text_bytes
+from ._scan_text import Bytes, border_before, cut_off, fold_key, fold_text, letters, text_bytes
 
 if TYPE_CHECKING:
     from ._device_scan import DeviceScan
@@ -34,35 +33,6 @@ MODES = ("anywhere", "words", "windows")
 STRETCH = 1 << 20  # bytes that a native call gets
 CHUNK = 1 << 24  # bytes of a file that are held at a time
 MOST_WORDS = 64  # of an n-gram
-
-Offsets = NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class Hits:
-    """Occurrences in a text, by start, then length: three arrays of int64.
-
-    start, length: in the text, in bytes; in a `str`, in code points. index: of the key in its store or filter; of a
-    pattern, its position in what was given. false_positive_rate: the probability with which a stretch of the text
-    that is no key and is looked up passes for one; 0.0 where every hit was compared with its key."""
-
-    start: Offsets
-    length: Offsets
-    index: Offsets
-    false_positive_rate: float = 0.0
-
-    def __len__(self) -> int:
-        return len(self.start)
-
-    @property
-    def end(self) -> Offsets:
-        """Where each occurrence ends."""
-        return self.start + self.length
-
-    @property
-    def probable(self) -> bool:
-        """Whether hits may be false: the dictionary has fingerprints of its keys alone."""
-        return self.false_positive_rate > 0
 
 
 class Scanner:
@@ -134,10 +104,11 @@ class Scanner:
                 at += size
                 return data[at - size : at].tobytes()
 
-            hits = self._joined([hits for hits, _, _ in self.pieces(read, CHUNK, threads)])
+            parts = [hits for hits, _, _ in self.pieces(read, CHUNK, threads)]
+            hits = joined(parts, self._dictionary.false_positive_rate)
         else:
             hits = self._chunk(data, True, threads)[0]
-        return self._as_code_points(hits, data) if isinstance(text, str) and len(data) != len(text) else hits
+        return as_code_points(hits, data) if isinstance(text, str) and len(data) != len(text) else hits
 
     def scan_file(
         self, path: str | os.PathLike[str], *, chunk: int = CHUNK, threads: int | None = None
@@ -189,18 +160,21 @@ class Scanner:
             if self._mode == "words":
                 border = lib.mphf_scan_gap(memory, end, border)
             borders.append(border)
-        results: list[tuple[list[Hits], int]] = [([], 0)] * (len(borders) - 1)
+        count = self._threads(threads, end)
+        each = max(1, -(-(len(borders) - 1) // (count if count == 1 else 4 * count)))  # stretches that a task has
+        tasks = [borders[first : first + each + 1] for first in range(0, len(borders) - 1, each)]
+        results: list[tuple[Hits, int]] = [(joined([], 0.0), 0)] * len(tasks)
 
         def find(number: int) -> None:
-            results[number] = self._stretch(memory, borders[number], borders[number + 1], last)
+            results[number] = self._stretches(memory, tasks[number], last)
 
-        run([partial(find, number) for number in range(len(results))], self._threads(threads, end))
-        found: list[Hits] = []
-        for (parts, used), border in zip(results, borders[1:], strict=True):
-            found += parts
-            if used < border:  # a word that may go on
-                return self._joined(found), used
-        return self._joined(found), end
+        run([partial(find, number) for number in range(len(tasks))], count)
+        rate, parts = self._dictionary.false_positive_rate, []
+        for (hits, used), task in zip(results, tasks, strict=True):
+            parts.append(hits)
+            if used < task[-1]:  # a word that may go on
+                return joined(parts, rate), used
+        return joined(parts, rate), end
 
     def _threads(self, threads: int | None, size: int) -> int:
         if threads is None:
@@ -209,49 +183,27 @@ class Scanner:
             raise ValueError(f"threads is at least 1, not {threads}")
         return threads
 
-    def _stretch(self, memory: Any, begin: int, end: int, last: bool) -> tuple[list[Hits], int]:
-        """What begins in a stretch, in parts of as many as there was room for; and up to where that is all."""
-        stretch = ffi.new("scan_stretch *", {"text": memory, "length": len(memory), "begin": begin, "end": end})
-        numbers = self._dictionary.numbers
-        known = ffi.NULL if numbers is None else ffi.from_buffer("int64_t[]", numbers)
-        rate = self._dictionary.false_positive_rate
-        parts, room = [], max(lib.SCAN_ROOM, (end - begin) // 8)
-        full = True
-        while full:
-            columns = [np.empty(room, np.int64) for _ in range(3)]
-            out = ffi.new("scan_hits *")
-            out.start, out.length, out.index = pointers = [ffi.from_buffer("int64_t[]", column) for column in columns]
-            out.numbers, out.capacity = known, room
-            status = self._native(stretch, last, out)
-            full = status == lib.SCAN_FULL
-            if status == lib.STATUS_NO_MEMORY:
-                raise MemoryError
-            sound(0 if full else status)
-            if full and not out.count:  # so many begin at one place
-                room *= 2
-            elif out.count:
-                start, length, index = (column[: out.count].copy() for column in columns)
-                parts.append(Hits(start, length, index, rate))
-            stretch.begin = out.next
-            del pointers
-        return parts, stretch.begin
-
-    def _joined(self, parts: list[Hits]) -> Hits:
-        start, length, index = (
-            np.concatenate([np.empty(0, np.int64), *(getattr(part, name) for part in parts)])
-            for name in ("start", "length", "index")
-        )
-        return Hits(start, length, index, self._dictionary.false_positive_rate)
-
-    @staticmethod
-    def _as_code_points(hits: Hits, data: Bytes) -> Hits:
-        whole = at_borders(data, hits.start) & at_borders(data, hits.end)
-        start, end = hits.start[whole], hits.end[whole]
-        order = np.argsort(end, kind="stable")
-        ends = np.empty(len(end), np.int64)
-        ends[order] = code_points(data, end[order])
-        start = code_points(data, start)
-        return Hits(start, ends - start, hits.index[whole], hits.false_positive_rate)
+    def _stretches(self, memory: Any, borders: list[int], last: bool) -> tuple[Hits, int]:
+        """What begins between some borders, and up to where that is all."""
+        size = borders[-1] - borders[0]
+        found = Found(size // 8, self._dictionary.numbers)
+        stretch = ffi.new("scan_stretch *", {"text": memory, "length": len(memory)})
+        stretch.begin = borders[0]
+        for border in borders[1:]:
+            stretch.end, full = border, True
+            while full:
+                status = self._native(stretch, last, found.native)
+                full = status == lib.SCAN_FULL
+                if full:
+                    found.grow()
+                elif status == lib.STATUS_NO_MEMORY:
+                    raise MemoryError
+                else:
+                    sound(status)
+                stretch.begin = found.native.next
+            if stretch.begin < border:
+                break
+        return found.hits(self._dictionary.false_positive_rate), stretch.begin
 
 
 def sizes(name: str, given: int | Iterable[int], most: int) -> list[int]:

@@ -118,7 +118,7 @@ FN u64 scan_key_element(GLOBAL const u8 *key, u64 first, u64 length)
 
 FN u64 scan_eight_element(u64 first) { return scan_element(first, first, scan_prefix_tag(8)); }
 
-/* What a second look leaves of them, at all eight. */
+/* What a second look leaves of them, at all eight: for kernels; scan_anywhere.h does it for many places at a time. */
 FN u32 scan_eight(const scan_tables *t, u64 first, u32 lengths)
 {
     return lengths & (scan_holds(t, scan_eight_element(first)) ? SCAN_ALL : SCAN_EIGHT);

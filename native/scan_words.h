@@ -116,22 +116,22 @@ static inline bool scan_is_wide(const u8 *from, const u8 *to)
     return true;
 }
 
-/* The key of the n-gram of `words` words whose edges are given, if its spelling is not the text's, in scratch memory. */
-static const u8 *scan_spell(const u8 *text, const u64 *edges, u32 words, scan_scratch *scratch, u64 *length)
+/* The key of the n-gram of `words` words whose edges are given, if its spelling is not the text's, in scratch memory with room for
+ * it. A text that others write to meanwhile may have it end early. */
+static const u8 *scan_spell(const u8 *text, const u64 *edges, u32 words, u64 room, scan_scratch *scratch, u64 *length)
 {
+    const u8 *limit = scratch->bytes + scratch->used + room;
     u8 *begin = scratch->bytes + scratch->used, *to = begin;
     for (u32 i = 0; i < words; i++) {
-        u64 from = edges[2 * i], end = edges[2 * i + 1];
-        memcpy(to, text + from, end - from);
-        to += end - from;
-        if (i + 1 == words)
+        u64 from = edges[2 * i], end = edges[2 * i + 1], next = i + 1 < words ? edges[2 * i + 2] : end;
+        bool wide = next > end && scan_is_wide(text + end, text + next);
+        u64 size = (wide ? end : next) - from;
+        if (size + wide > (u64)(limit - to))
             break;
-        if (scan_is_wide(text + end, text + edges[2 * i + 2])) {
+        memcpy(to, text + from, size);
+        to += size;
+        if (wide)
             *to++ = ' ';
-        } else {
-            memcpy(to, text + end, edges[2 * i + 2] - end);
-            to += edges[2 * i + 2] - end;
-        }
     }
     *length = (u64)(to - begin);
     scratch->used += *length;
@@ -142,19 +142,23 @@ static int scan_add_gram(const mphf_reader *r, scan_group *g, const u8 *text, co
                          scan_hits *out)
 {
     u64 start = edges[0], span = edges[2 * words - 1] - start;
+    u64 size = span; /* of the key */
     bool wide = false;
-    for (u32 i = 1; i < words && !wide; i++)
-        wide = scan_is_wide(text + edges[2 * i - 1], text + edges[2 * i]);
+    for (u32 i = 1; i < words; i++)
+        if (scan_is_wide(text + edges[2 * i - 1], text + edges[2 * i])) {
+            wide = true;
+            size -= edges[2 * i] - edges[2 * i - 1] - 1;
+        }
     if (!wide)
         return scan_add(r, g, text, start, span, out);
-    if (scratch->room - scratch->used < span) {
+    if (scratch->room - scratch->used < size) {
         int status = scan_look_up(r, g, out); /* nothing points to the scratch any more */
         if (status != STATUS_OK)
             return status;
         scratch->used = 0;
-        if (scratch->room < span) {
+        if (scratch->room < size) {
             free(scratch->bytes);
-            scratch->room = 2 * span + 4096;
+            scratch->room = 2 * size + 4096;
             if (!(scratch->bytes = malloc(scratch->room))) {
                 scratch->room = 0;
                 return STATUS_NO_MEMORY;
@@ -162,7 +166,7 @@ static int scan_add_gram(const mphf_reader *r, scan_group *g, const u8 *text, co
         }
     }
     u64 length;
-    const u8 *key = scan_spell(text, edges, words, scratch, &length);
+    const u8 *key = scan_spell(text, edges, words, size, scratch, &length);
     u32 i = g->count++;
     g->keys[i] = key;
     g->lengths[i] = length;

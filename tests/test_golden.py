@@ -68,6 +68,9 @@ FILES: dict[str, Callable[[Path], None]] = {
     "v1-compressed": lambda p: store(
         p, {w: w[4:].encode() * 9 for w in MANY}, keys="exact", compression="zstd", preset="few nodes"
     ),
+    "v1-scan": lambda p: store(
+        p, [f"{i}-" * (1 + i % 8) for i in range(300)], values=None, scan=True, preset="few nodes"
+    ),
 }
 OF_A_LIBRARY = {"v1-compressed"}  # another release of Zstandard writes other bytes
 
@@ -109,6 +112,8 @@ def test_contents_are_what_they_were() -> None:
     assert ms.open(FOLDER / "v1-exact-text.mph") == TEXTS
     assert ms.open(FOLDER / "v1-exact-integers.mph") == dict(enumerate(NESTED))
     assert ms.open(FOLDER / "v1-compressed.mph") == {w: w[4:].encode() * 9 for w in MANY}
+    scanned = ms.scan("0-, 17-17-, 299-299-299-299-", ms.open(FOLDER / "v1-scan.mph"))
+    assert set(zip(scanned.start.tolist(), scanned.length.tolist(), strict=True)) >= {(0, 2), (4, 6), (12, 16)}
 
 
 if __name__ == "__main__":
