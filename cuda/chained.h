@@ -41,7 +41,7 @@ FN u32 hold(const arena *a, u32 room)
 }
 
 /* Item 0: the next number, and what is to be done under it. */
-OUTLINE_FN void decide(const arena *a, const chains *t, u32 escape, u32 visits_per_node)
+APART_FN void decide(const arena *a, const chains *t, u32 escape, u32 visits_per_node)
 {
     LOCAL u32 *control = a->control;
     u32 i = control[C_NODE], count = control[C_COUNT];
@@ -140,7 +140,7 @@ FN void write_root(const arena *a, u64 start, GLOBAL u32 *bits, GLOBAL u32 *root
 }
 
 /* Item 0: the next bucket that there is memory for. */
-OUTLINE_FN void pull(const arena *a, const chains *t, u32 buckets, u32 most_keys, u32 most_nodes, u32 root_bits,
+APART_FN void pull(const arena *a, const chains *t, u32 buckets, u32 most_keys, u32 most_nodes, u32 root_bits,
                      GLOBAL const node *nodes, GLOBAL const u32 *offsets, GLOBAL u32 *counter)
 {
     LOCAL u32 *control = a->control;

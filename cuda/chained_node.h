@@ -3,7 +3,6 @@
 
 enum { LOADING, SEARCHING, SOLVED, GIVEN_UP, FINISHED };
 
-#define FOUND 32u  /* solutions of a node taken at a time */
 #define HELD 0x7FFFFFFFu
 #define MORE 0x80000000u
 
@@ -24,7 +23,9 @@ typedef struct {
     u32 m, first, salt, width, from, kind, classes_log2;
 } work;
 
-#define WORK_WORDS 8u /* of 64 bits, at most */
+/* _device.py has the sizes, for the host to reckon with. */
+typedef char control_has_room[C_WORDS <= CONTROL_WORDS ? 1 : -1];
+typedef char work_has_room[sizeof(work) <= 8 * WORK_WORDS ? 1 : -1];
 
 typedef struct {
     LOCAL work *work;

@@ -1,6 +1,7 @@
 /* The words that CUDA C++ and OpenCL C spell differently, for the headers of native/ and the kernels here; native/words.h is C's
  * counterpart. A kernel has local memory of a size given at its launch: `KERNEL void f(… LOCAL_ARGUMENT) { LOCAL_MEMORY … }`, there
- * `local_words`. The whole program is one text: no header is included. */
+ * `local_words`. An APART_FN is not inlined in OpenCL: PoCL 3.0 gets loops between barriers wrong from which items part ways. In CUDA it
+ * is, which would forget otherwise that pointers are to shared memory. The whole program is one text: no header is included. */
 #ifdef __OPENCL_VERSION__
 typedef uchar u8;
 typedef ushort u16;
@@ -9,6 +10,7 @@ typedef ulong u64;
 typedef long i64;
 #define FN static inline
 #define OUTLINE_FN static __attribute__((noinline))
+#define APART_FN OUTLINE_FN
 #define CONSTANT __constant
 #define GLOBAL __global
 #define LOCAL __local
@@ -37,6 +39,7 @@ typedef unsigned long long u64;
 typedef long long i64;
 #define FN static __device__ __forceinline__ __attribute__((unused))
 #define OUTLINE_FN static __device__ __noinline__
+#define APART_FN FN
 #define CONSTANT static __device__ __constant__ const
 #define GLOBAL
 #define LOCAL

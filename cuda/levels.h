@@ -20,8 +20,6 @@
  * 5. A launch tries `span` numbers of every node. Nodes not solved by then are listed again, for the next launch; beyond a node's budget the
  *    host is told that there is no solution. */
 
-#define NUMBERS_AT_ONCE 8u
-#define UNFOUND 0xFFFFFFFFu
 
 typedef struct {
     u32 first, size, slot, depth; /* its first key, where its number goes */
@@ -151,8 +149,7 @@ FN u32 try_parts(const quest *q, u32 x)
     return hit;
 }
 
-/* Not inlined: between barriers PoCL 3.0 gets loops wrong from which items part ways. */
-OUTLINE_FN u32 try_numbers(const quest *q, u32 x)
+APART_FN u32 try_numbers(const quest *q, u32 x)
 {
     if (q->step > 1)
         return try_rotations(q, x);

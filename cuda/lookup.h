@@ -12,13 +12,14 @@ enum { N_KEYS, N_SEED, N_BUCKETS, N_METHOD, N_ROOT_BITS, N_LEAF, N_LARGEST, N_FI
 #define FUNCTION_GIVEN                                                                                                          \
     numbers, nodes, links, fields, multiplier, trees_section, directory_section, fingerprints, stored, key_offsets
 
-/* False if the file contradicts itself. */
-FN bool function_given(function *f, FUNCTION_ARGUMENTS)
+/* False if the file contradicts itself. `method` is what numbers[N_METHOD] says: kernels have a text of their own for chained seeds and
+ * for the others, since one for all takes so many registers that a GPU holds half as many items. */
+FN bool function_given(function *f, u32 method, FUNCTION_ARGUMENTS)
 {
     f->keys = numbers[N_KEYS];
     f->seed = numbers[N_SEED];
     f->buckets = numbers[N_BUCKETS];
-    f->method = (u32)numbers[N_METHOD];
+    f->method = method;
     f->root_bits = (u32)numbers[N_ROOT_BITS];
     f->leaf = (u32)numbers[N_LEAF];
     f->largest = (u32)numbers[N_LARGEST];
@@ -32,25 +33,49 @@ FN bool function_given(function *f, FUNCTION_ARGUMENTS)
     if (numbers[N_EXACT] && !function_open_keys(f, stored, numbers[N_STORED_LENGTH], numbers[N_STORED_WIDTH],
                                                 numbers[N_STORED_VARY] != 0, key_offsets, numbers[N_KEY_OFFSETS_LENGTH]))
         return false;
-    return function_open(f, f->method == METHOD_CHAINED, trees_section, numbers[N_TREES_LENGTH], directory_section,
+    return function_open(f, method == METHOD_CHAINED, trees_section, numbers[N_TREES_LENGTH], directory_section,
                          numbers[N_DIRECTORY_LENGTH]);
 }
 
-/* Indices of keys, as mphf_find_batch and, without `filter`, mphf_index_batch; keys > 0. *corrupt becomes 1 if the file contradicts
- * itself. */
-KERNEL void look_up(FUNCTION_ARGUMENTS, KEY_ARGUMENTS, u32 filter, GLOBAL u32 *corrupt, GLOBAL i64 *out)
+/* The method of a function whose trees are of Golomb-Rice numbers. */
+#define RICE_METHOD (numbers[N_METHOD] == METHOD_ROTATION ? METHOD_ROTATION : METHOD_BRUTE)
+
+FN void look_up_all(const function *f, bool sound, const key_batch *keys, u32 filter, GLOBAL u32 *corrupt, GLOBAL i64 *out)
 {
-    function f;
-    bool sound = function_given(&f, FUNCTION_GIVEN);
-    key_batch keys = KEYS_GIVEN;
-    for (u64 i = ALL_ITEM; i < count; i += ALL_ITEMS) {
+    for (u64 i = ALL_ITEM; i < keys->count; i += ALL_ITEMS) {
         u64 length;
-        GLOBAL const u8 *key = key_at(&keys, i, &length);
-        i64 index = sound ? find_key(&f, key, length, filter != 0) : (i64)STATUS_CORRUPT;
+        GLOBAL const u8 *key = key_at(keys, i, &length);
+        i64 index = sound ? find_key(f, key, length, filter != 0) : (i64)STATUS_CORRUPT;
         if (index == STATUS_CORRUPT)
             ATOMIC_OR(corrupt, 1u);
         out[i] = index;
     }
+}
+
+/* Indices of keys, as mphf_find_batch and, without `filter`, mphf_index_batch; keys > 0. *corrupt becomes 1 if the file contradicts
+ * itself. */
+KERNEL void look_up_chained(FUNCTION_ARGUMENTS, KEY_ARGUMENTS, u32 filter, GLOBAL u32 *corrupt, GLOBAL i64 *out)
+{
+    function f;
+    bool sound = function_given(&f, METHOD_CHAINED, FUNCTION_GIVEN);
+    key_batch keys = KEYS_GIVEN;
+    look_up_all(&f, sound, &keys, filter, corrupt, out);
+}
+
+KERNEL void look_up_rice(FUNCTION_ARGUMENTS, KEY_ARGUMENTS, u32 filter, GLOBAL u32 *corrupt, GLOBAL i64 *out)
+{
+    function f;
+    bool sound = function_given(&f, RICE_METHOD, FUNCTION_GIVEN);
+    key_batch keys = KEYS_GIVEN;
+    look_up_all(&f, sound, &keys, filter, corrupt, out);
+}
+
+/* *first: the smallest i whose index is below 0, if it is smaller than what stands there. */
+KERNEL void first_absent(GLOBAL const i64 *indices, u64 count, GLOBAL u32 *first)
+{
+    for (u64 i = ALL_ITEM; i < count; i += ALL_ITEMS)
+        if (indices[i] < 0)
+            ATOMIC_MIN(first, (u32)i);
 }
 
 /* out[i] = the row of `width` bytes at indices[i]; of an index below 0, the row `missing`. */
@@ -63,7 +88,7 @@ KERNEL void gather_rows(GLOBAL const u8 *rows, u64 width, GLOBAL const i64 *indi
     }
 }
 
-/* out[i] = 1 where an index is none below 0. */
+/* out[i] = 1 where a key was found, else 0. */
 KERNEL void mark_found(GLOBAL const i64 *indices, u64 count, GLOBAL u8 *out)
 {
     for (u64 i = ALL_ITEM; i < count; i += ALL_ITEMS)

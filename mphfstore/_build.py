@@ -169,7 +169,9 @@ def build_index(keys: KeyBatch, key_type: KeyType, options: Options, *, records:
             if sessions and len(keys):
                 from ._device_build import build_on  # it builds on this module
 
-                index = build_on(sessions, keys, seed, options, records=records)
+                index = build_on(
+                    sessions, keys, seed, replace(options, progress=_told(options.progress)), records=records
+                )
             else:
                 hashes = hash_batch(keys, seed)
                 index = build_hashed(*hashes, seed, options)
@@ -181,6 +183,8 @@ def build_index(keys: KeyBatch, key_type: KeyType, options: Options, *, records:
                 keys, attempt = keys.take(unique), 0
                 kept = unique if kept is None else kept[unique]
             continue
+        except _FromProgress as error:
+            raise error.args[0] from None
         except Exception as error:
             if not sessions or options.backend != "auto":
                 raise
@@ -194,6 +198,23 @@ def build_index(keys: KeyBatch, key_type: KeyType, options: Options, *, records:
         f"no function found for {len(keys)} distinct keys with {SEEDS} seeds from {first_seed} on: "
         f"are buckets of {options.bucket_size} keys too large, or were the keys chosen to collide?"
     )
+
+
+class _FromProgress(Exception):
+    """What `progress` has raised: not a device's failure."""
+
+
+def _told(progress: Progress | None) -> Progress | None:
+    if progress is None:
+        return None
+
+    def tell(done: int, all: int) -> None:
+        try:
+            progress(done, all)
+        except Exception as error:
+            raise _FromProgress(error) from None
+
+    return tell
 
 
 def hash_batch(keys: KeyBatch, seed: int) -> tuple[Words, Words]:

@@ -63,6 +63,8 @@ class Cuda:
                 module = SourceModule(plain, no_extern_c=True, options=["--std=c++14"])
             except OSError as error:  # PyCUDA's ExecError
                 raise UnavailableError(f"backend 'cuda' needs nvcc of CUDA's toolkit in PATH ({error})") from None
+            except self._driver.CompileError as error:
+                raise UnavailableError(f"backend 'cuda': nvcc does not compile the kernels: {error}") from None
         return Kernels(self, module)
 
     def empty(self, size: int) -> Any:

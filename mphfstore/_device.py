@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -29,6 +29,11 @@ TEXTS = (
     "chained_node.h", "chained.h", "levels.h", "scan_filter.h", "occurrences.h",
 )  # fmt: skip
 _CONSTANTS = ("METHOD_BRUTE", "METHOD_ROTATION", "METHOD_CHAINED", "ABSENT", "STATUS_CORRUPT")
+# Unsigned, of kernels, which the host has to reckon with.
+FOUND = 32  # solutions of a node of chained seeds that are taken at a time
+CONTROL_WORDS, WORK_WORDS = 28, 8  # of 32 and of 64 bits, in a work-group's local memory
+NUMBERS_AT_ONCE = 8  # that an item tries of a node of brute and rotation
+UNFOUND = 0xFFFF_FFFF  # in place of a number
 
 
 class Device(Protocol):
@@ -89,8 +94,11 @@ class Event(Protocol):
 def kernel_text() -> str:
     """The whole program, for either language."""
     constants = ", ".join(f"{name} = {getattr(lib, name)}" for name in _CONSTANTS)
+    sizes = {"FOUND": FOUND, "CONTROL_WORDS": CONTROL_WORDS, "WORK_WORDS": WORK_WORDS, "UNFOUND": UNFOUND}
+    sizes["NUMBERS_AT_ONCE"] = NUMBERS_AT_ONCE
+    defined = [f"#define {name} {value}u" for name, value in sizes.items()]
     parts = [_text(name) for name in TEXTS]
-    return "\n".join([parts[0], f"enum {{ {constants} }};", *parts[1:]])
+    return "\n".join([parts[0], f"enum {{ {constants} }};", *defined, *parts[1:]])
 
 
 def _text(name: str) -> str:
@@ -107,7 +115,11 @@ class Session:
 
     def __init__(self, device: Device) -> None:
         self.device = device
-        self.kernels = device.compile(kernel_text())
+
+    @cached_property
+    def kernels(self) -> Any:
+        """By attribute. Raises UnavailableError if they do not compile."""
+        return self.device.compile(kernel_text())
 
     def over(self, name: str, count: int, *arguments: Any) -> Event:
         """Runs a kernel whose items share `count` pieces of work among them."""

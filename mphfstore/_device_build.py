@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
@@ -31,15 +31,15 @@ from ._errors import BuildError
 from ._keys import KeyBatch
 from ._native import lib
 
-RECORD_BYTES = 48  # of a device's memory for every key of a group: hash and number, these again in order, scratch
+RECORD_BYTES = 56  # of a device's memory for every key of a group: hash and number, these again in order, scratch
 
 
 class Search(Protocol):
     """A method's search over all groups of a function."""
 
-    def run(self, group: Group, hi: Words | None, ids: Words | None) -> None:
+    def run(self, group: Group, hi: Words | None, ids: Words | None, report: Callable[[int], None]) -> None:
         """Finds the bit strings of a group and puts its records in the order of their indices. May run for several
-        groups at once, of different devices."""
+        groups at once, of different devices. report: is told of keys that are done, of all in the end."""
 
     def sections(self) -> tuple[Words, Words]:
         """Trees and directory of the whole function."""
@@ -52,8 +52,11 @@ def build_on(
     their hashes, hi and lo. Raises _Unsolved, BuildError, and whatever a driver raises."""
     parameters, count = options.parameters(), len(keys)
     buckets = _build.bucket_count(count, options)
-    cuts = _cuts(sessions, count, keys.data.nbytes, buckets)
-    feed = Feed(sessions[0], keys, seed, hashed, keep=len(cuts) == 2)
+    cuts = _cuts(sessions, count, buckets)
+    left = sessions[0].device.memory // 2 - RECORD_BYTES * count
+    key_bytes = keys.data.nbytes + (0 if keys.offsets is None else keys.offsets.nbytes)
+    feed = Feed(sessions[0], keys, seed, hashed, keep=len(cuts) == 2 and key_bytes < left)
+    feeds = {id(sessions[0]): feed} | {id(session): Feed(session, keys, seed, hashed) for session in sessions[1:]}
     sizes = feed.count(buckets)
     if (largest := int(sizes.max())) > lib.MPHF_LARGEST_BUCKET:
         raise _build._Unsolved
@@ -73,32 +76,34 @@ def build_on(
     if progress:
         progress(0, count)
 
-    def build(number: int, session: Session) -> None:
+    def report(keys: int) -> None:
         nonlocal done
-        first, end = int(cuts[number]), int(cuts[number + 1])
-        source = feed if session is sessions[0] else Feed(session, keys, seed, hashed)
-        part = slice(int(before[first]), int(before[end]))
-        group = source.group(buckets, first, part.start, sizes[first:end])
-        search.run(group, *((hi[part], ids[part]) if records else (None, None)))
         with reporting:
-            done += len(group)
+            done += keys
             if progress:
                 progress(done, count)
+
+    def build(number: int, session: Session) -> None:
+        first, end = int(cuts[number]), int(cuts[number + 1])
+        part = slice(int(before[first]), int(before[end]))
+        group = feeds[id(session)].group(buckets, first, part.start, sizes[first:end])
+        search.run(group, hi[part] if records else None, ids[part] if records else None, report)
 
     _share(len(cuts) - 1, sessions, build)
     return Index(parameters, options.bucket_size, seed, count, buckets, largest, *search.sections(), hi, ids)
 
 
-def _cuts(sessions: Sequence[Session], keys: int, key_bytes: int, buckets: int) -> NDArray[np.int64]:
+def _cuts(sessions: Sequence[Session], keys: int, buckets: int) -> NDArray[np.int64]:
     """First buckets of all groups, and their end: as many as there are devices, and as memory makes necessary."""
     memory = min(session.device.memory for session in sessions) // 2
     largest = min(session.device.largest_buffer for session in sessions)
     groups = max(
         len(sessions) if keys >= 1 << 20 else 1,
-        -(-(RECORD_BYTES * keys + key_bytes) // memory),
+        -(-RECORD_BYTES * keys // memory),
         -(-8 * keys // largest),
         keys >> 31,
     )
+    groups = min(groups, buckets)
     return np.arange(groups + 1, dtype=np.int64) * buckets // groups
 
 

@@ -5,6 +5,8 @@ are native code's."""
 from __future__ import annotations
 
 import threading
+from collections import deque
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -13,17 +15,17 @@ from numpy.typing import NDArray
 
 from . import _build
 from ._build import Options, Words
-from ._device import table_buffers
+from ._device import CONTROL_WORDS, FOUND, WORK_WORDS, table_buffers
 from ._device_keys import Group, Placing
 from ._format import chain_directory_words, chain_line
 from ._native import ffi, lib
 
-# Of a work-group, on GPUs and on processors: no node of the usual parameters has work for more than 32, and where items
-# are turns of a loop, every phase costs each of them something.
-ITEMS = {True: 32, False: 8}
+# Of a work-group, on GPUs – there is work for 64 to 128 at the widest nodes of the presets – and on processors, where
+# items are turns of a loop and every phase costs each of them something.
+ITEMS = {True: 64, False: 8}
 LAUNCH_BUCKETS = 1 << 18  # of one launch, so that none takes long: displays share GPUs
+MOST_KEYS = 65_535  # of a bucket: a place in it has 16 bits
 VISITS_PER_NODE = 64  # at most the native builder's: what the device finds, that would have found
-FOUND, OTHER_WORDS = 32, 28 + 16  # cuda/chained_node.h: FOUND; C_WORDS and twice WORK_WORDS
 
 
 class Demands:
@@ -43,8 +45,8 @@ class Demands:
     def local_bytes(self) -> NDArray[np.int64]:
         """Local memory for buckets up to every size."""
         keys, nodes = np.arange(len(self._nodes), dtype=np.int64), self._nodes.astype(np.int64)
-        bytes_of_words = 4 * (6 * nodes + 2 * FOUND + self._table + (1 << self._seen >> 5) + OTHER_WORDS)
-        total: NDArray[np.int64] = 16 * keys + bytes_of_words
+        words = 6 * nodes + 2 * FOUND + self._table + (1 << self._seen >> 5) + CONTROL_WORDS
+        total: NDArray[np.int64] = 8 * WORK_WORDS + 16 * keys + 4 * words
         return total
 
     def limits(self, keys: int) -> tuple[np.uint32, ...]:
@@ -70,7 +72,7 @@ class ChainedSearch:
         """First bit of a bucket."""
         return int(lib.mphf_chain_start(self._line, before, bucket))
 
-    def run(self, group: Group, hi: Words | None, ids: Words | None) -> None:
+    def run(self, group: Group, hi: Words | None, ids: Words | None, report: Callable[[int], None]) -> None:
         """Finds the bit strings of a group and puts its records in the order of their indices."""
         session, device, count = group.session, group.session.device, len(group.sizes)
         tables = table_buffers(device, self._tables)
@@ -80,7 +82,7 @@ class ChainedSearch:
         numbers = [self._line.slope, self._line.offset % (1 << 64), group.before, group.first, 64 * first_word]
         line_there, bits = device.upload(np.array(numbers, np.uint64)), device.zeros(words.nbytes)
         roots_there, solved_there = device.zeros(4 * count), device.zeros(4 * count)
-        self._launch(group, tables, line_there, bits, roots_there, solved_there)
+        self._launch(group, report, tables, line_there, bits, roots_there, solved_there)
 
         with Placing(group, hi, ids) as placing:
             session.over(
@@ -97,28 +99,41 @@ class ChainedSearch:
             self._salts |= {group.first + int(i): int(roots[i]) for i in escaped}
         self._build_rest(group, np.flatnonzero((solved == 0) & (group.sizes > 1)), hi, ids)
 
-    def _launch(self, group: Group, tables: list[Any], line: Any, bits: Any, roots: Any, solved: Any) -> None:
+    def _launch(
+        self, group: Group, report: Callable[[int], None], tables: list[Any], line: Any, bits: Any, roots: Any,
+        solved: Any,
+    ) -> None:  # fmt: skip
+        """Launches, two at a time: a KeyboardInterrupt does not wait for all of them."""
         session, device, count = group.session, group.session.device, len(group.sizes)
-        local = self._demands.local_bytes()[: int(group.sizes.max()) + 1]
+        local = self._demands.local_bytes()[: min(int(group.sizes.max()), MOST_KEYS) + 1]
         fitting = max(1, int(np.searchsorted(local, device.local_memory, "right")) - 1)
         if fitting < 2:
+            report(len(group))
             return
+        running: deque[tuple[Any, int]] = deque()
         limits = self._demands.limits(fitting)
         for begin in range(0, count, LAUNCH_BUCKETS):
             end = min(begin + LAUNCH_BUCKETS, count)
             groups = min(end - begin, 32 * device.units)
-            device.launch(
+            event = device.launch(
                 session.kernels.build_chained, groups, ITEMS[device.gpu], int(local[fitting]),
                 np.uint32(end), *self._shape, *limits, np.uint32(VISITS_PER_NODE), *tables, group.lo, group.there, line,
                 device.upload(np.array([begin], np.uint32)), bits, roots, solved,
             )  # fmt: skip
+            running.append((event, int(group.offsets[end]) - int(group.offsets[begin])))
+            while len(running) > (end < count):
+                event, keys = running.popleft()
+                event.wait()
+                report(keys)
 
     def _build_rest(self, group: Group, buckets: NDArray[np.intp], hi: Words | None, ids: Words | None) -> None:
         """Buckets of which the device has but put the records together, natively."""
         cancel = ffi.new("int *")
 
-        def build(bucket: int, records: NDArray[np.uint64]) -> None:
+        def build(bucket: int) -> None:
             begin, end = int(group.offsets[bucket]), int(group.offsets[bucket + 1])
+            records = np.stack([column[begin:end] for column in columns], 1)
+            records = records[np.argsort(records[:, 2])]
             ordered = np.empty((2, end - begin), np.uint64)
             number = group.first + bucket
             partition = lib.mphf_build_partition(
@@ -139,23 +154,15 @@ class ChainedSearch:
 
         if not len(buckets):
             return
+        columns = np.empty((3, len(group)), np.uint64)  # hi, lo and id of every record
+        for there, here in zip((group.hi, group.lo, group.ids), columns, strict=True):
+            group.session.device.download(there, here)
         with ThreadPoolExecutor(self._threads) as pool:
             try:
-                list(pool.map(build, map(int, buckets), self._records(group, buckets)))
+                list(pool.map(build, map(int, buckets)))
             except BaseException:
                 cancel[0] = 1
                 raise
-
-    def _records(self, group: Group, buckets: NDArray[np.intp]) -> list[NDArray[np.uint64]]:
-        """The records of some buckets: hi, lo and id of each."""
-        all_records = []
-        for bucket in map(int, buckets):
-            begin, end = int(group.offsets[bucket]), int(group.offsets[bucket + 1])
-            records = np.empty((3, end - begin), np.uint64)
-            for there, here in zip((group.hi, group.lo, group.ids), records, strict=True):
-                group.session.device.download(there, here, 8 * begin)
-            all_records.append(np.ascontiguousarray(records.T[np.argsort(records[2])]))
-        return all_records
 
     def sections(self) -> tuple[Words, Words]:
         """Trees and directory of the whole function."""

@@ -25,7 +25,7 @@ def chunks_of(keys: KeyBatch) -> Iterator[KeyBatch]:
         if keys.offsets is None:
             end = begin + max(1, CHUNK_BYTES // max(1, keys.width))
         else:
-            end = int(np.searchsorted(keys.offsets, int(keys.offsets[begin]) + CHUNK_BYTES, "right")) - 1
+            end = int(np.searchsorted(keys.offsets, keys.offsets[begin] + np.uint64(CHUNK_BYTES), "right")) - 1
             end = min(max(end, begin + 1), begin + CHUNK_BYTES // 8)
         end = min(end, keys.count)
         yield keys.slice(begin, end)
@@ -158,7 +158,8 @@ class Placing:
         device, count = self._group.session.device, len(self._group)
         taken = np.empty(-(-count // 32), np.uint32)
         device.download(self._taken, taken)
-        if int(np.unpackbits(taken.view(np.uint8)).sum()) != count:
+        last = (1 << (count - 1) % 32 + 1) - 1
+        if (taken[:-1] != 0xFFFF_FFFF).any() or taken[-1] != last:
             raise BuildError(f"{device.name} built no bijection: use backend='native'; please report it")
         for there, here in zip(self._there, self._here, strict=True):
             if here is not None:

@@ -9,7 +9,7 @@ Numbers are the smallest that solve their nodes, so bits are native code's."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -17,16 +17,14 @@ from numpy.typing import NDArray
 
 from . import _build
 from ._build import Options, Words
-from ._device import Session, table_buffers
+from ._device import NUMBERS_AT_ONCE, UNFOUND, Session, table_buffers
 from ._device_keys import Group, Placing
 from ._native import ffi, lib
 
-NUMBERS_AT_ONCE = 8  # cuda/levels.h
 ITEMS = 32  # of a group that has a node to itself: a round of theirs is 256 numbers
 HASHES = 1 << 22  # of an item in a launch, about
 GROUPS_PER_UNIT = 32  # that a device has work for at a time
 TOGETHER_FROM = 1024  # hashes that a node takes on average, for a group to have it
-UNFOUND = 0xFFFF_FFFF  # cuda/levels.h
 MEANS = 32  # a launch tries so many times as many numbers as a node takes on average, if not too many
 
 Integers = NDArray[np.int64]
@@ -78,7 +76,7 @@ class LevelsSearch:
         self._tables, self._shapes = tables, Shapes(tables, int(sizes.max()))
         self.strings: dict[int, tuple[Words, Words]] = {}  # by a group's first bucket: bits, and where each one's start
 
-    def run(self, group: Group, hi: Words | None, ids: Words | None) -> None:
+    def run(self, group: Group, hi: Words | None, ids: Words | None, report: Callable[[int], None]) -> None:
         """Finds the bit strings of a group and puts its records in the order of their indices."""
         session, device, count = group.session, group.session.device, len(group.sizes)
         nodes, budgets = table_buffers(device, self._tables)[0], device.upload(self._shapes.budget)
@@ -109,6 +107,7 @@ class LevelsSearch:
             )  # fmt: skip
         device.download(bits_there, bits)
         self.strings[group.first] = bits, starts
+        report(len(group))
 
     def _solve(self, numbers: Numbers) -> None:
         leaves = [np.zeros((0, 5), np.uint32)]

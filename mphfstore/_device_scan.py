@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ._device import Session
 from ._device_keys import Sender
-from ._device_lookup import function_buffers
+from ._device_lookup import function_buffers, kernel_name
 from ._errors import sound
 from ._native import lib
 from ._scan_filter import Prefilter
@@ -35,21 +35,24 @@ class DeviceScan:
             self._longest = len(of.pattern)
             staged = min(len(of.pattern), STAGED)
             self._kernel, self._local = session.kernels.scan_pattern, -(-staged // 8) * 8
+            self._piece_bytes = PIECE
             pattern = device.upload(np.frombuffer(of.pattern, np.uint8))
             self._given: tuple[Any, ...] = pattern, np.uint64(len(of.pattern)), np.uint32(staged)
             return
         prefilter: Prefilter | None = of.prefilter() if widths is None else of.known_prefilter()
         section = b"" if prefilter is None else prefilter.section
         filter = device.upload(np.frombuffer(section, np.uint8)), np.uint64(len(section))
-        self._kernel, self._local = session.kernels.scan_anywhere, 0
-        self._given = (*function_buffers(session, of.opened.whole()[1]), *filter)
+        file = of.opened.whole()[1]
+        name = kernel_name("scan_anywhere" if widths is None else "scan_windows", file.header)
+        self._kernel, self._local = getattr(session.kernels, name), 0
+        self._given = (*function_buffers(session, file), *filter)
         if widths is None:
             assert prefilter is not None
-            self._longest = prefilter.longest
+            self._longest, lengths = prefilter.longest, lib.mphf_scan_lengths(prefilter.native)
         else:
-            self._longest = widths[-1]
-            self._kernel = session.kernels.scan_windows
+            self._longest, lengths = widths[-1], len(widths)
             self._given += device.upload(np.array(widths, np.uint64)), np.uint32(len(widths))
+        self._piece_bytes = max(1, min(PIECE, (1 << 31) // lengths))  # all of which might be found
 
     def find(self, data: NDArray[np.uint8], end: int) -> tuple[Offsets, Offsets, Offsets]:
         """Start, length and index of all occurrences that begin before `end`, by start, then length."""
@@ -58,8 +61,8 @@ class DeviceScan:
         elif not len(self._of):
             end = 0
         found: list[tuple[Offsets, ...]] = [(np.empty(0, np.int64),) * 3]
-        for begin in range(0, end, PIECE):
-            size = min(PIECE, end - begin)
+        for begin in range(0, end, self._piece_bytes):
+            size = min(self._piece_bytes, end - begin)
             text = data[begin : begin + size + min(self._longest - 1, len(data))]
             start, length, index = self._piece(text, size)
             order = np.lexsort((length, start))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -31,17 +33,24 @@ class OpenCL:
         self.memory = int(device.global_mem_size)
         self.local_memory = int(device.local_mem_size)
         self.largest_buffer = int(device.max_mem_alloc_size)
+        self._speed = self.units * int(device.max_clock_frequency)
         self._queue: Any = None
+        self._lock = threading.RLock()
 
     def _start(self) -> Any:
-        if self._queue is None:
-            cl = self._cl
-            context = cl.Context([self._device])
-            self._queue = cl.CommandQueue(context, properties=cl.command_queue_properties.PROFILING_ENABLE)
-        return self._queue
+        with self._lock:
+            if self._queue is None:
+                cl = self._cl
+                context = cl.Context([self._device])
+                self._queue = cl.CommandQueue(context, properties=cl.command_queue_properties.PROFILING_ENABLE)
+            return self._queue
 
     def compile(self, text: str) -> Any:
-        return Kernels(self._cl.Program(self._start().context, text).build(options=["-cl-std=CL1.2"]))
+        try:
+            program = self._cl.Program(self._start().context, text).build(options=["-cl-std=CL1.2"])
+        except self._cl.Error as error:
+            raise UnavailableError(f"backend 'opencl': {self.name} does not compile the kernels: {error}") from None
+        return SimpleNamespace(**{kernel.function_name: kernel for kernel in program.all_kernels()})
 
     def empty(self, size: int) -> Any:
         return self._array.empty(self._start(), max(GRAIN, -(-size // GRAIN) * GRAIN), np.uint8)
@@ -74,7 +83,8 @@ class OpenCL:
         given = [one.base_data if isinstance(one, self._array.Array) else one for one in arguments]
         if local_bytes:
             given.append(self._cl.LocalMemory(local_bytes))
-        return Event(kernel(self._start(), (groups * items,), (items,), *given))
+        with self._lock:  # a kernel has one set of arguments, whoever uses it
+            return Event(kernel(self._start(), (groups * items,), (items,), *given))
 
     def adopt(self, array: Any) -> Any:
         if not isinstance(array, self._array.Array):
@@ -93,18 +103,6 @@ class OpenCL:
     def queue(self) -> Any:
         """The pyopencl.CommandQueue that everything runs in."""
         return self._start()
-
-
-class Kernels:
-    """Kernels of a program, each made once."""
-
-    def __init__(self, program: Any) -> None:
-        self._program = program
-
-    def __getattr__(self, name: str) -> Any:
-        kernel = getattr(self._program, name)
-        setattr(self, name, kernel)
-        return kernel
 
 
 class Event:
@@ -136,11 +134,15 @@ def devices() -> list[OpenCL]:
             "backend 'opencl' finds no device: install the GPU's driver, or for the processor "
             "pip install pocl-binary-distribution (Debian: apt install pocl-opencl-icd)"
         )
-    return sorted(found, key=lambda device: not device.gpu)
+    return sorted(found, key=lambda device: (not device.gpu, -device._speed))
 
 
 def alike() -> list[OpenCL]:
-    """The first device, and what other GPUs its platform has."""
+    """The first device, and what GPUs of the same kind its platform has besides."""
     found = devices()
     first = found[0]
-    return [one for one in found if one is first or (first.gpu and one.gpu and one.platform == first.platform)]
+    return [one for one in found if one is first or (first.gpu and _kind(one) == _kind(first))]
+
+
+def _kind(device: OpenCL) -> tuple[Any, str]:
+    return device.platform, device.name

@@ -213,8 +213,9 @@ int mphf_key_span_batch(const mphf_reader *r, uint64_t first, uint64_t count, in
 typedef struct mphf_scan_filter mphf_scan_filter;
 mphf_scan_filter *mphf_scan_filter_new(const uint8_t *section, uint64_t length, int *status);
 void mphf_scan_filter_free(mphf_scan_filter *filter);
-/* No key is longer. */
+/* No key is longer; how many lengths a key can have at most. */
 uint64_t mphf_scan_longest(const mphf_scan_filter *filter);
+uint64_t mphf_scan_lengths(const mphf_scan_filter *filter);
 /* Enters keys in a section whose sizes and lengths are there. STATUS_CORRUPT if they do not suit the keys. */
 int mphf_scan_filter_fill(uint8_t *section, uint64_t length, const key_batch *keys);
 

@@ -35,6 +35,8 @@ uint64_t mphf_scan_longest(const mphf_scan_filter *filter)
     return t->long_count ? t->long_lengths[t->long_count - 1] : SCAN_LONG - 1;
 }
 
+uint64_t mphf_scan_lengths(const mphf_scan_filter *filter) { return SCAN_LONG - 1 + filter->tables.long_count; }
+
 static void enter(const scan_tables *t, u64 *words, u64 element) { words[scan_word_at(element, t->word_shift)] |= scan_bits(element); }
 
 int mphf_scan_filter_fill(uint8_t *section, uint64_t length, const key_batch *keys)

@@ -1,11 +1,9 @@
 """Kernels, run on the processor through PoCL, and on GPUs where there are any: the device's files are native code's,
-byte for byte, and its look-ups find what the handle finds."""
+byte for byte."""
 
 from __future__ import annotations
 
 import random
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -209,175 +207,29 @@ def test_a_store(tmp_path: Path) -> None:
     assert (tmp_path / BACKEND).read_bytes() == (tmp_path / "native").read_bytes()
 
 
-# look-ups
-
-KEYS: dict[str, Any] = {
-    "texts": [f"{i}" * (i % 9) + "x" * (i % 300) + str(i) for i in range(2000)],
-    "S": np.array([b"%d" % (i * i) for i in range(2000)]),
-    "u8": np.arange(2000, dtype="<u8"),
-    "i2": np.arange(-1000, 1000, dtype="<i2"),
-}
-ABSENT: dict[str, Any] = {
-    "texts": ["", "absent", *(str(i) for i in range(2000, 2500))],
-    "S": np.array([b"%d!" % i for i in range(500)]),
-    "u8": np.arange(5000, 5500, dtype="<u8"),
-    "i2": np.arange(2000, 2500, dtype="<i2"),
-}
-
-
-@pytest.mark.parametrize("kind", list(KEYS))
-@pytest.mark.parametrize("method", ["chained", "brute", "rotation"])
-def test_look_ups(kind: str, method: str, make: Any) -> None:
-    keys, absent = KEYS[kind], ABSENT[kind]
-    dtype = keys.dtype if isinstance(keys, np.ndarray) and keys.dtype.kind in "iu" else None
-    store = make((keys, np.arange(2000) * 7), values="<i4", key_dtype=dtype, method=method, fingerprint_bits=5)
-    there = store.to_device(BACKEND)
-    assert len(there) == 2000
-    for batch in (keys, absent, keys[:1], keys[:0]):
-        assert np.array_equal(there.index_many(batch), store.index_many(batch))
-        assert np.array_equal(there.contains_many(batch), store.contains_many(batch))
-        assert np.array_equal(there.get_many(batch, -1), store.get_many(batch, -1))
-    assert np.array_equal(there.get_many(keys), np.arange(2000) * 7)
-    with pytest.raises(KeyError):
-        there.get_many(absent)
-
-
-@pytest.mark.parametrize("kind", list(KEYS))
-@pytest.mark.parametrize("mode", ["mmap", "pread"])
-def test_exact_stores_are_never_wrong(kind: str, mode: str, tmp_path: Path) -> None:
-    keys, absent = KEYS[kind], ABSENT[kind]
-    dtype = keys.dtype if isinstance(keys, np.ndarray) and keys.dtype.kind in "iu" else None
-    ms.build(
-        tmp_path / "s", (keys, np.arange(2000) * 7), values="<i4", key_dtype=dtype, keys="exact", fingerprint_bits=0
-    )
-    with ms.open(tmp_path / "s", mode=mode) as store:
-        there = store.to_device(BACKEND)
-        assert np.array_equal(there.get_many(keys, -1), np.arange(2000) * 7)
-        assert not there.contains_many(absent).any()
-
-
-def test_batches_beyond_a_transfer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_device_keys, "CHUNK_BYTES", 5000)
-    keys = KEYS["texts"]
-    built = ms.Filter.build(keys, seed=1)
-    assert np.array_equal(built.to_device(BACKEND).index_many(keys), built.index_many(keys))
-
-
-@pytest.mark.parametrize(("preset", "bucket"), [("quick", 1), ("fast", None), ("smallest", None), ("balanced", 20_000)])
-@pytest.mark.parametrize("bits", [0, 1, 8, 13, 32])
-def test_look_ups_in_every_kind_of_directory(preset: str, bucket: int | None, bits: int) -> None:
-    keys = np.arange(40_000, dtype=np.uint32)
-    built = ms.Filter.build(keys, preset=preset, bucket_size=bucket, seed=3, fingerprint_bits=bits)
-    there = built.to_device(BACKEND)
-    every = np.arange(60_000, dtype=np.uint32)
-    assert np.array_equal(there.index_many(every), built.index_many(every))
-
-
-def test_look_ups_of_a_function() -> None:
-    function = ms.MPHF.build([b"%d" % i for i in range(3000)], seed=1)
-    there = function.to_device(BACKEND)
-    keys = [b"%d" % i for i in range(5000)]
-    assert np.array_equal(there.index_many(keys), function.index_many(keys))
-    with pytest.raises(TypeError):
-        there.contains_many(keys)
-    empty = ms.MPHF.build([]).to_device(BACKEND)
-    with pytest.raises(ValueError, match="no keys"):
-        empty.index_many([b"a"])
-
-
 def test_root_salts_of_the_side_table_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     built = both(monkeypatch, np.arange(3000), Shape(6, (3, 3, 3), 0, 26, 1), 30)
     assert np.array_equal(built.to_device(BACKEND).index_many(np.arange(3000)), built.index_many(np.arange(3000)))
 
 
-@pytest.mark.parametrize(
-    ("values", "value"),
-    [
-        ("bytes", lambda i: b"%d" % i),
-        ("bytes", lambda i: b"%04d" % i),
-        ([("a", "<f8"), ("b", "S3")], lambda i: (i / 7, b"xy")),
-    ],
-)
-def test_values_of_other_kinds(values: Any, value: Any, make: Any) -> None:
-    keys = [f"k{i}" for i in range(500)]
-    store = make([(key, value(i)) for i, key in enumerate(keys)], values=values)
-    there = store.to_device(BACKEND)
-    expected, got = store.get_many(keys), there.get_many(keys)
-    assert type(expected) is type(got) and list(expected) == list(got)
-    assert len(there.get_many([])) == 0
+def test_what_progress_raises_is_not_a_device_s_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stop(done: int, all: int) -> None:
+        raise RuntimeError("stop, please")
+
+    monkeypatch.setattr(_device, "AUTO_KEYS", 0)
+    monkeypatch.setattr(SESSION.device, "gpu", True)
+    for backend in ("auto", BACKEND):
+        with pytest.raises(RuntimeError, match="stop, please"):
+            ms.MPHF.build(np.arange(1000), backend=backend, progress=stop)
 
 
-def test_no_values(make: Any) -> None:
-    there = make(["a"], values=None).to_device(BACKEND)
-    with pytest.raises(TypeError, match="contains_many"):
-        there.get_many(["a"])
-    assert there.contains_many(["a", "b"]).tolist() == [True, False]
+def test_fewer_buckets_than_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SESSION.device, "memory", 56 * 20)
+    both(monkeypatch, np.arange(100), Shape.of_preset("balanced"), 40)
 
 
-def test_integers_that_the_dtype_does_not_have_are_absent(make: Any) -> None:
-    there = make((np.arange(10, dtype=np.uint8), np.arange(10)), values="<i8").to_device(BACKEND)
-    assert there.contains_many([1, 300, -1]).tolist() == [True, False, False]
-    with pytest.raises(TypeError):
-        there.contains_many(["a"])
-    with pytest.raises(TypeError, match="single key"):
-        there.contains_many("a")
-
-
-def current(there: Any) -> Any:
-    """What makes arrays in the device's memory usable in this thread."""
-    return there._session.device if BACKEND == "cuda" else nullcontext()
-
-
-def to_memory(there: Any, array: Any) -> Any:
-    if BACKEND == "cuda":
-        from pycuda import gpuarray
-
-        return gpuarray.to_gpu(array)
-    import pyopencl.array
-
-    return pyopencl.array.to_device(there.queue, array)
-
-
-def test_arrays_on_the_device_stay_there(make: Any) -> None:
-    keys = np.arange(3000, dtype=np.uint64)
-    store = make((keys, keys * 3), values="<u8", fingerprint_bits=9)
-    there = store.to_device(BACKEND)
-    with current(there):
-        asked = np.arange(1000, 5000, dtype=np.uint64)
-        given = to_memory(there, asked)
-        for call, options in (("index_many", ()), ("contains_many", ()), ("get_many", (5,))):
-            got, expected = getattr(there, call)(given, *options), getattr(store, call)(asked, *options)
-            assert type(got) is type(given) and got.dtype == expected.dtype
-            assert np.array_equal(got.get(), expected)
-        with pytest.raises(KeyError):
-            there.get_many(given)
-        with pytest.raises(TypeError, match="uint64"):
-            there.index_many(to_memory(there, asked.astype(np.int32)))
-        rows = np.frombuffer(b"".join(b"%08d" % i for i in range(1000)), np.uint8).reshape(1000, 8)
-        texts = make([b"%08d" % i for i in range(900)], values=None).to_device(BACKEND)
-        assert texts.contains_many(to_memory(texts, rows)).get()[:900].all()
-
-
-def test_a_contradictory_file_gives_an_exception() -> None:
-    from conftest import sections_of, with_section
-
-    data = ms.Filter.build(np.arange(3000), seed=1).to_bytes()
-    directory = bytearray(sections_of(data)[3])
-    directory[64:80] = b"\xff" * 16  # sizes of the first buckets
-    there = ms.Filter.from_bytes(with_section(data, 3, bytes(directory))).to_device(BACKEND)
-    with pytest.raises(ms.FormatError, match="contradicts"):
-        there.index_many(np.arange(3000))
-    with current(there):
-        keys = to_memory(there, np.arange(3000))
-    with pytest.raises(ms.FormatError, match="contradicts"):
-        there.index_many(keys)
-
-
-def test_threads_share_what_is_on_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_device_keys, "CHUNK_BYTES", 5000)
-    built = ms.Filter.build(np.arange(30_000), seed=1)
-    there = built.to_device(BACKEND)
-    batches = [np.arange(begin, begin + 20_000) for begin in range(0, 40_000, 5000)]
-    with ThreadPoolExecutor(4) as pool:
-        for batch, found in zip(batches, pool.map(there.index_many, batches), strict=True):
-            assert np.array_equal(found, built.index_many(batch))
+def test_progress_goes_on_with_every_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_device_chained, "LAUNCH_BUCKETS", 10)
+    seen: list[int] = []
+    ms.MPHF.build(np.arange(5000), seed=1, backend=BACKEND, progress=lambda done, all: seen.append(done))
+    assert len(seen) == 5 and seen == sorted(seen) and seen[-1] == 5000

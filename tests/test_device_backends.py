@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import importlib
 import json
+import re
 import sys
 from functools import cache
 from pathlib import Path
@@ -100,7 +101,7 @@ def test_the_command_builds_with_a_backend(tmp_path: Path, capsys: pytest.Captur
 def test_the_program_is_one_text() -> None:
     text = _device.kernel_text()
     assert "#include" not in text  # not in a comment either: PyCUDA would preprocess it for every look in its cache
-    for name in ("chain_locate", "rice_locate", "xxh3_128", "build_chained", "look_up", "search_together"):
+    for name in ("chain_locate", "rice_locate", "xxh3_128", "build_chained", "look_up_chained", "search_together"):
         assert text.count(f" {name}(") >= 1
 
 
@@ -133,16 +134,20 @@ def nvrtc() -> Any:
 def test_the_program_is_cuda_without_warnings(architecture: str, nvrtc: Any) -> None:
     program, size = ctypes.c_void_p(), ctypes.c_size_t()
     text = _device.kernel_text().encode()
-    assert create(nvrtc, program, text) == 0
+    assert nvrtc.nvrtcCreateProgram(ctypes.byref(program), text, b"kernels.cu", 0, None, None) == 0
     options = [f"--gpu-architecture={architecture}".encode(), b"--std=c++14"]
     status = nvrtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options))
     nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
     log = ctypes.create_string_buffer(size.value)
     nvrtc.nvrtcGetProgramLog(program, log)
-    nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
     assert (status, log.value.decode().strip()) == (0, "")
-
-
-def create(nvrtc: Any, program: ctypes.c_void_p, text: bytes) -> int:
-    result: int = nvrtc.nvrtcCreateProgram(ctypes.byref(program), text, b"kernels.cu", 0, None, None)
-    return result
+    nvrtc.nvrtcGetPTXSize(program, ctypes.byref(size))
+    ptx = ctypes.create_string_buffer(size.value)
+    nvrtc.nvrtcGetPTX(program, ptx)
+    nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
+    kernels = ptx.value.decode().split(".visible .entry ")[1:]
+    build = next(kernel for kernel in kernels if kernel.startswith("build_chained("))
+    atomics = re.findall(r"\b(?:atom|red)\.(\w+)", build)
+    assert set(atomics) == {"shared", "global"}, (
+        "pointers of which the compiler does not know that they are to shared memory"
+    )

@@ -125,7 +125,9 @@ def on_device(shape: Shape, los: Sequence[Sequence[int]]) -> Buckets:
     tables = _build._tables(parameters, int(sizes.max()))
     search = LevelsSearch(parameters, tables, sizes, Options(shape.method, shape.leaf, 1, UNUSED))
     hi_out, ids = np.zeros_like(hi), np.zeros_like(hi)
-    search.run(group, hi_out, ids)
+    done: list[int] = []
+    search.run(group, hi_out, ids, done.append)
+    assert sum(done) == len(hi)
     return described(*search.strings[0], los, hi_out, ids)
 
 
