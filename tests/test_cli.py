@@ -226,7 +226,7 @@ def test_progress_goes_to_a_terminal_only(tmp_path: Path, monkeypatch: pytest.Mo
 LAYOUT = "key-column value-column table header delimiter escape "
 STORAGE = (
     "keys compression dedupe false-positive-rate on-duplicate fingerprint-bits preset method leaf-size bucket-size "
-    "seed threads metadata no-progress quiet "
+    "scan seed threads metadata no-progress quiet "
 )
 OPTIONS = {
     "build": "format values key-dtype " + LAYOUT + STORAGE,
@@ -239,6 +239,7 @@ OPTIONS = {
     "has": "json null quiet",
     "info": "json",
     "verify": "json quiet",
+    "scan": "mode width ngrams fold count only-matching json quiet threads",
 }  # fmt: skip
 
 
