@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 from ._cli_streams import FOUND, NOT_FOUND, Failure, command, flush, opened, write
+from ._device import BACKENDS
 from ._format import MAGIC
 from ._formats import standard_input
 from ._render import json_of
@@ -55,7 +56,7 @@ def _scanner(options: argparse.Namespace) -> Scanner:
             patterns: Any = None if store else _patterns(file)
         return Scanner(
             opened(options.dict) if store else patterns, mode=options.mode, width=options.width or None,
-            ngrams=options.ngrams or 1, fold=options.fold,
+            ngrams=options.ngrams or 1, fold=options.fold, backend=options.backend,
         )  # fmt: skip
     except (TypeError, ValueError) as error:
         raise Failure(f"{options.dict}: {error}") from None
@@ -107,4 +108,5 @@ def add_commands(commands: Any) -> None:
     add("--json", action="store_true", help="an object for every occurrence or, with --count, every file")
     add("--quiet", action="store_true", help="print nothing; stop at the first occurrence")
     add("--threads", type=int, metavar="N", help="as many as pay by default")
+    add("--backend", choices=BACKENDS, default="native", help="what searches: native code unless told otherwise")
     # fmt: on

@@ -36,8 +36,9 @@ MOST_WORDS = 64  # of an n-gram
 
 
 class Scanner:
-    """Patterns that are ready to be looked for: what `scan` and `scan_file` make of theirs at every call. Immutable,
-    and safe to use from several threads."""
+    """Patterns that are ready to be looked for: what `scan` and `scan_file` make of theirs at every call; options are
+    those of `scan`. Immutable, and safe to use from several threads. It goes on with the file that a handle had open,
+    whatever becomes of the handle."""
 
     def __init__(
         self,
@@ -228,10 +229,11 @@ def scan(
     """Every occurrence of every key of a dictionary in a text, overlapping ones too.
 
     text: bytes or any buffer of bytes (also a mapping or an array of uint8); a `str`, whose offsets are those of its
-    code points; or a path (`pathlib.Path`, not a `str`), of a file that is mapped. patterns: one of bytes or `str`;
-    an iterable of such; or a `Store`, a `Filter` or the path of one. Patterns are sought as the bytes that they are,
-    `str` as UTF-8. Of equal patterns the first one's index is given. Keys of no bytes in a store do not occur.
-    Patterns in an iterable are prepared at every call: a `Scanner` keeps them.
+    code points; or a path (`pathlib.Path`, not a `str`), of a file that is mapped and must not be truncated
+    meanwhile. patterns: one of bytes or `str`; an iterable of such; or a `Store`, a `Filter` or the path of one.
+    Patterns are sought as the bytes that they are, `str` as UTF-8. Of equal patterns the first one's index is given.
+    Keys of no bytes in a store do not occur. Patterns in an iterable are prepared at every call: a `Scanner` keeps
+    them. Of a file in mode "pread", fingerprints and keys are read into memory at the first scan.
 
     mode:
     - "anywhere": keys at every byte. Needs a prefilter, which stores and filters have from `scan=True`; of keys that

@@ -78,15 +78,21 @@ static int look_up_batch(const mphf_reader *r, const key_batch *keys, bool filte
     hash128 h[GROUP];
     const u8 *group[GROUP];
     u64 lengths[GROUP];
+    bool confirm = filter && r->function.stored;
     for (u64 begin = 0; begin < keys->count; begin += GROUP) {
         u32 size = (u32)(keys->count - begin < GROUP ? keys->count - begin : GROUP);
         for (u32 i = 0; i < size; i++) {
-            group[i] = key_at(keys, begin + i, &lengths[i]);
-            h[i] = xxh3_128(group[i], lengths[i], r->function.seed);
+            u64 length;
+            const u8 *key = key_at(keys, begin + i, &length);
+            h[i] = xxh3_128(key, length, r->function.seed);
+            if (confirm) {
+                group[i] = key;
+                lengths[i] = length;
+            }
         }
         if (index_group(&r->function, h, size, filter, out + begin) != STATUS_OK)
             return STATUS_CORRUPT;
-        if (filter && r->function.stored && confirm_group(&r->function, group, lengths, size, out + begin) != STATUS_OK)
+        if (confirm && confirm_group(&r->function, group, lengths, size, out + begin) != STATUS_OK)
             return STATUS_CORRUPT;
     }
     return STATUS_OK;

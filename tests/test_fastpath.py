@@ -47,7 +47,7 @@ def test_without_the_extension_the_plain_path_serves() -> None:
 
 # The order is that of their time; those of building, file format and command line never see the difference.
 OTHERS = ["surface", "open", "handles", "keys", "texts", "compression", "exact", "values_refused", "values", "store"]
-OTHERS += ["arrow", "batches", "combinations", "concurrency"]
+OTHERS += ["arrow", "batches", "combinations", "concurrency", "scan_stores"]
 
 
 @pytest.mark.skipif(os.environ.get("MPHFSTORE_FASTPATH") == "0", reason="this is the plain path")
