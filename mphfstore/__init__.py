@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from ._build import PRESETS
 from ._builder import Builder, build
 from ._errors import (
     BuildError,
@@ -20,6 +19,7 @@ from ._errors import (
 from ._filter import Filter
 from ._mphf import MPHF
 from ._open import open
+from ._options import PRESETS
 from ._overlay import Overlay
 from ._overlay_snapshot import Snapshot
 from ._scan import Scanner, scan, scan_file

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from . import PRESETS, DuplicateKeyError
-from ._build import DUPLICATE_POLICIES, METHODS
 from ._builder import Builder
 from ._cli_streams import FOUND, Failure, command, flush, refuse_same_file, write, writing_to
 from ._compress import METHODS as COMPRESSIONS
@@ -22,6 +21,7 @@ from ._device import BACKENDS
 from ._encoded import STRINGS
 from ._exact import STORAGE
 from ._formats import FORMATS, Layout, Source, format_of, source
+from ._options import DUPLICATE_POLICIES, METHODS
 from ._progress import Progress
 from ._records import Kind, no_constant, readable, shortened, typed
 from ._values import _as_descr

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ._build import PRESETS
 from ._cli_streams import FOUND, NOT_FOUND, Failure, say, write
 from ._formats import standard_input
+from ._options import PRESETS
 from ._overlay import Overlay
 from ._progress import Progress
 from ._records import BadRecord, converter, integer

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _build
-from ._build import Index, Options, Words
+from ._build import Index, Words
 from ._device import Session
 from ._device_chained import ChainedSearch
 from ._device_keys import Feed, Group
@@ -30,6 +30,7 @@ from ._device_levels import LevelsSearch
 from ._errors import BuildError
 from ._keys import KeyBatch
 from ._native import lib
+from ._options import Options
 
 RECORD_BYTES = 56  # of a device's memory for every key of a group: hash and number, these again in order, scratch
 

@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _build
-from ._build import Options, Words
+from ._build import Words
 from ._device import CONTROL_WORDS, FOUND, WORK_WORDS, table_buffers
 from ._device_keys import Group, Placing
 from ._format import chain_directory_words, chain_line
 from ._native import ffi, lib
+from ._options import Options
 
 # Of a work-group, on GPUs – there is work for 64 to 128 at the widest nodes of the presets – and on processors, where
 # items are turns of a loop and every phase costs each of them something.

@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _build
-from ._build import Options, Words
+from ._build import Words
 from ._device import NUMBERS_AT_ONCE, UNFOUND, Session, table_buffers
 from ._device_keys import Group, Placing
 from ._native import ffi, lib
+from ._options import Options
 
 ITEMS = 32  # of a group that has a node to itself: a round of theirs is 256 numbers
 HASHES = 1 << 22  # of an item in a launch, about

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ._build import Options, Progress, build_index
+from ._build import build_index
 from ._format import Kind
 from ._handle import Membership, fingerprint_bits_for, write
 from ._keys import infer_key_type, listed
+from ._options import Options, Progress
 from ._publish import Memory
 from ._scan_filter import section_of
 from ._source import aligned

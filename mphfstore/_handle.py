@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._batch import apart, checked_out, look_up
-from ._build import METHODS, Index
+from ._build import Index
 from ._columns import Placed
 from ._errors import FormatError, StaleError
 from ._exact import StoredKeys
@@ -21,6 +21,7 @@ from ._lookup import Contains
 from ._lookup import Handle as Attached
 from ._native import ffi, lib
 from ._opened import Opened, Remote
+from ._options import METHODS
 from ._paging import lock, prefetch
 from ._publish import Publication
 from ._source import CHUNK, Source, Window, aligned

@@ -17,12 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _open
-from ._build import Options, build_index
+from ._build import build_index
 from ._exact import place_keys
 from ._format import Kind, Section, parse
 from ._handle import Handle, Membership, write
 from ._keys import BytesKeys, KeyBatch, listed
 from ._opened import Opened
+from ._options import Options
 from ._publish import Memory
 from ._scan_filter import Prefilter, lengths_of, section_of
 from ._source import Source, aligned

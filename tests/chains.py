@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 import reference
 
-from mphfstore import _build
-from mphfstore._build import Chain, Options, build_hashed
+from mphfstore import _build, _options
+from mphfstore._build import build_hashed
 from mphfstore._native import lib
+from mphfstore._options import Chain, Options
 
 SETS = [name for name in ("baseline", "avx2", "avx512", "neon") if lib.mphf_isa_available(name.encode())]
 ROOMS = (0, 26, 100, 300, 512)
@@ -28,7 +29,7 @@ class Shape(NamedTuple):
 
     @classmethod
     def of_preset(cls, name: str) -> Shape:
-        preset = _build.PRESETS[name]
+        preset = _options.PRESETS[name]
         chain = preset.chain
         return cls(preset.leaf_size, chain.fanouts, chain.leaf_room, chain.split_room, chain.root_bits)
 
@@ -39,9 +40,9 @@ class Shape(NamedTuple):
     def params(self) -> reference.ChainedParams:
         return reference.ChainedParams(*self)
 
-    def preset(self, bucket_size: int) -> _build.Preset:
+    def preset(self, bucket_size: int) -> _options.Preset:
         """To be put among PRESETS: the public functions take a chain in no other way."""
-        return _build.Preset(self.leaf, bucket_size, self.chain, (5, 5))
+        return _options.Preset(self.leaf, bucket_size, self.chain, (5, 5))
 
 
 class Built(NamedTuple):

@@ -10,7 +10,7 @@ import pytest
 import reference
 from chains import FANOUTS, ROOMS, Shape, draw_los, native, on_every_set, same_on_every_set
 
-from mphfstore import MPHF, Filter, _build
+from mphfstore import MPHF, Filter, _options
 
 
 def shape_for(leaf: int, room: int, number: int) -> Shape:
@@ -72,7 +72,7 @@ def some_keys(n: int, kind: str) -> list[bytes]:
     ],
 )
 def test_files_equal_the_references(n: int, bucket: int, shape: Shape, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(_build.PRESETS, "tested", shape.preset(bucket))
+    monkeypatch.setitem(_options.PRESETS, "tested", shape.preset(bucket))
     keys, absent = some_keys(n, "key"), some_keys(300, "absent")
     built = Filter.build(keys, preset="tested", seed=11, fingerprint_bits=13)
     expected = reference.build(

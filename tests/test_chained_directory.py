@@ -10,7 +10,7 @@ import pytest
 import reference
 from chains import Built, Shape, draw_los, first_hash, native, same_on_every_set
 
-from mphfstore import _build
+from mphfstore import _build, _options
 
 BALANCED = Shape.of_preset("balanced")
 DIRECTORY = 3
@@ -72,7 +72,7 @@ def native_indices(shape: Shape, built: Built, hi: np.ndarray, lo: np.ndarray) -
     """Indices that the native reader finds for ready hashes."""
     ffi, lib = _build.ffi, _build.lib
     status = ffi.new("int *")
-    parameters = _build.Options("chained", shape.leaf, 1, shape.chain).parameters()
+    parameters = _options.Options("chained", shape.leaf, 1, shape.chain).parameters()
     trees, directory = built.function
     reader = lib.mphf_reader_new(
         _build.isa(), parameters, sum(built.sizes), 0, len(built.sizes), max(built.sizes), ffi.from_buffer(trees),

@@ -13,7 +13,7 @@ from conftest import patched, sections_of, with_section
 from test_hostile import NASTY, ask_everything, skewed
 
 import mphfstore as ms
-from mphfstore import _build
+from mphfstore import _options
 
 DIRECTORY, HEAD, LINE = 3, 64, 64
 TREES = 2
@@ -25,7 +25,7 @@ KEYS = [f"key {i}" for i in range(4000)]
 def files() -> dict[str, bytes]:
     """One for every width of entries; the first with root salts beside it."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(_build.PRESETS, "tested", Shape(6, (3, 3, 3), 26, 100, 1).preset(30))
+        patch.setitem(_options.PRESETS, "tested", Shape(6, (3, 3, 3), 26, 100, 1).preset(30))
         salted = ms.MPHF.build(KEYS, seed=1, preset="tested")
     files = {
         "1 byte": salted.to_bytes(),

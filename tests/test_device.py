@@ -12,10 +12,11 @@ import pytest
 from chains import FANOUTS, ROOMS, Shape, draw_los, first_hash
 
 import mphfstore as ms
-from mphfstore import _build, _device, _device_chained, _device_keys
-from mphfstore._build import Index, Options, build_hashed
+from mphfstore import _build, _device, _device_chained, _device_keys, _options
+from mphfstore._build import Index, build_hashed
 from mphfstore._device_build import build_on
 from mphfstore._keys import KeyBatch
+from mphfstore._options import Options
 
 pytestmark = pytest.mark.usefixtures("every_device")
 BACKEND, SESSION = "", Any  # every_device sets them
@@ -23,7 +24,7 @@ BACKEND, SESSION = "", Any  # every_device sets them
 
 def both(monkeypatch: pytest.MonkeyPatch, keys: Any, shape: Shape, bucket_size: int, seed: int = 1) -> ms.Filter:
     """A filter built on the device, after it is compared with native code's."""
-    monkeypatch.setitem(_build.PRESETS, "tested", shape.preset(bucket_size))
+    monkeypatch.setitem(_options.PRESETS, "tested", shape.preset(bucket_size))
     options: dict[str, Any] = {"preset": "tested", "seed": seed, "fingerprint_bits": 7}
     built = ms.Filter.build(keys, backend=BACKEND, **options)
     assert built.to_bytes() == ms.Filter.build(keys, backend="native", **options).to_bytes()

@@ -16,7 +16,7 @@ import pytest
 from chains import Shape
 
 import mphfstore as ms
-from mphfstore import _build, _cuda, _cuda_arrays, _device, _device_chained, _device_keys, _dlpack, _opencl
+from mphfstore import _cuda, _cuda_arrays, _device, _device_chained, _device_keys, _dlpack, _opencl, _options
 
 pytest.importorskip("pyopencl", exc_type=ImportError)
 try:
@@ -101,7 +101,7 @@ def test_much_shared_memory_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(pycuda_double.compiler.Function, "set_attribute", noted)
     shape = Shape.of_preset("balanced")
-    monkeypatch.setitem(_build.PRESETS, "tested", shape.preset(3500))
+    monkeypatch.setitem(_options.PRESETS, "tested", shape.preset(3500))
     one, other = (
         ms.Filter.build(np.arange(7000), preset="tested", seed=1, backend=backend).to_bytes()
         for backend in ("cuda", "native")

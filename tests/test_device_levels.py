@@ -16,12 +16,13 @@ from chains import draw_los, first_hash
 
 import mphfstore as ms
 from mphfstore import _build, _device, _device_levels
-from mphfstore._build import DEFAULT_FANOUTS, Chain, Options, build_hashed
+from mphfstore._build import build_hashed
 from mphfstore._device_build import build_on
 from mphfstore._device_keys import Feed
 from mphfstore._device_levels import LevelsSearch
 from mphfstore._keys import KeyBatch
 from mphfstore._native import ffi, lib
+from mphfstore._options import DEFAULT_FANOUTS, Chain, Options
 
 pytestmark = pytest.mark.usefixtures("every_device")
 BACKEND, SESSION = "", Any  # every_device sets them

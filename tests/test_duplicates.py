@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mphfstore as ms
-from mphfstore import _build
+from mphfstore import _build, _options
 
 
 def file_of(path: Path, pairs: list[tuple[str, bytes]], **options: object) -> bytes:
@@ -107,7 +107,7 @@ def test_duplicates_and_a_collision_at_once(policy: str, monkeypatch: pytest.Mon
 def test_a_skewed_hash_makes_large_buckets(largest: int) -> None:
     hi, lo = _build.hash_batch(_build.KeyBatch(np.arange(20_000, dtype="<u8").view(np.uint8), 20_000, width=8), 1)
     hi[:largest] = 0
-    options = _build.Options.of(method="rotation", leaf_size=5, bucket_size=5, threads=2)
+    options = _options.Options.of(method="rotation", leaf_size=5, bucket_size=5, threads=2)
     index = _build.build_hashed(hi, lo, 1, options)
     assert index.largest_bucket >= largest
     assert np.array_equal(np.sort(index.records), np.arange(20_000))

@@ -14,7 +14,7 @@ import pytest
 import reference
 
 import mphfstore as ms
-from mphfstore._build import PRESETS, Chain, Preset
+from mphfstore._options import PRESETS, Chain, Preset
 
 FOLDER = Path(__file__).parent / "golden"
 WORDS = [f"word{i}" for i in range(300)]

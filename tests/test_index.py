@@ -11,11 +11,12 @@ import pytest
 import reference
 
 from mphfstore import MPHF, Filter
-from mphfstore._build import Options, build_hashed
+from mphfstore._build import build_hashed
 from mphfstore._format import Kind
 from mphfstore._handle import write
 from mphfstore._keys import IntegerKeys
 from mphfstore._native import ffi, lib
+from mphfstore._options import Options
 from mphfstore._publish import Memory
 from mphfstore._source import aligned
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from mphfstore import MPHF
-from mphfstore._build import PRESETS
 from mphfstore._native import lib
+from mphfstore._options import PRESETS
 
 SETS = [name for name in ("avx512", "avx2", "neon", "baseline") if lib.mphf_isa_available(name.encode())]
 

@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from mphfstore import PRESETS, Filter, UnavailableError
-from mphfstore._build import Options, build_hashed, hash_batch
+from mphfstore._build import build_hashed, hash_batch
 from mphfstore._device import Session, kernel_text, sessions
 from mphfstore._device_build import build_on
 from mphfstore._device_lookup import OnDevice, kernel_name
 from mphfstore._format import Kind
 from mphfstore._handle import write
 from mphfstore._keys import BytesKeys, KeyBatch
+from mphfstore._options import Options
 from mphfstore._publish import Memory
 from mphfstore._source import aligned
 

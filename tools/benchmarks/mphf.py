@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from mphfstore import MPHF, PRESETS
-from mphfstore._build import Chain, Options, build_hashed, hash_batch
+from mphfstore._build import build_hashed, hash_batch
 from mphfstore._format import Kind
 from mphfstore._handle import write
 from mphfstore._keys import IntegerKeys
 from mphfstore._native import ffi, lib
+from mphfstore._options import Chain, Options
 from mphfstore._publish import Memory
 from mphfstore._source import aligned
 
