@@ -3,8 +3,9 @@
  *     build_chained    persistent work-groups pull buckets from a counter; the bits of each go to their place in the file
  *     place_records    looks every key up in those bits and puts its record at its index
  *
- * 1. Keys, node list, contributions of sub-seeds, solutions still to try and the join's bitmap are in local memory. A bucket for which
- *    that is too small, or that takes more visits than a launch allows, is left to the CPU.
+ * 1. A node's words, the node list, contributions of sub-seeds, solutions still to try and the join's bitmap are in local memory. Keys are
+ *    read once a visit, and are in global memory: in local memory, a multiprocessor would hold half as many buckets. A bucket for which
+ *    local memory is too small, or that takes more visits than a launch allows, is left to the CPU.
  * 2. The search is that of native/methods/chained.h, but for the order of keys within a node: no node depends on it. So one copy of
  *    the keys serves all levels: a splitting that is given another number sorts its stretch again.
  * 3. A node's solutions arrive in any order and are sorted; those still to try are a stack over all nodes. What does not fit
@@ -90,20 +91,24 @@ FN void sort_by_part(const arena *a, const chains *t, u32 i)
     u32 m = a->stretch[i] & 0xFFFF, first = a->stretch[i] >> 16, number = a->number[i], salt = a->salt[i], at = a->at[i];
     GLOBAL const chain_link *link = &t->links[m];
     GLOBAL const u16 *fields = &t->fields[FIELD_AT(link->kind, (at + link->width) / BIT - at / BIT, 0)];
+    u32 start = a->control[C_FIRST];
+    GLOBAL const u64 *keys = a->keys + start + first;
     for (u32 k = ITEM; k < m; k += ITEMS) {
-        u64 key = a->keys[first + k];
+        u64 key = keys[k];
         u32 word = chain_word(key, salt), field = fields[chain_class(word, link->kind >> 4)];
         u32 seed = number >> FIELD_SHIFT(field) & ((1u << FIELD_WIDTH(field)) - 1);
         u32 part = chain_part(link, (word >> 16) * t->multiplier[seed] & 0xFFFF);
-        a->spare[ATOMIC_ADD(&a->control[C_CURSORS + part], 1u)] = key;
+        a->spare[start + ATOMIC_ADD(&a->control[C_CURSORS + part], 1u)] = key;
     }
 }
 
 FN void copy_back(const arena *a, u32 i)
 {
     u32 m = a->stretch[i] & 0xFFFF, first = a->stretch[i] >> 16;
+    GLOBAL u64 *keys = a->keys + a->control[C_FIRST] + first;
+    GLOBAL const u64 *spare = a->spare + a->control[C_FIRST];
     for (u32 k = ITEM; k < m; k += ITEMS)
-        a->keys[first + k] = a->spare[k];
+        keys[k] = spare[k];
 }
 
 /* Writes k bits, zero so far, from bit `at` on; k <= 24. */
@@ -153,7 +158,8 @@ APART_FN void pull(const arena *a, const chains *t, u32 buckets, u32 most_keys, 
         if (m < 2 || m > most_keys || nodes[m].nodes > most_nodes)
             continue;
         control[C_BUCKET] = bucket;
-        control[C_STATE] = LOADING;
+        control[C_FIRST] = offsets[bucket];
+        control[C_STATE] = LISTING;
         control[C_COUNT] = nodes[m].nodes;
         control[C_ROOT] = control[C_VISITS] = control[C_TOP] = a->salt[0] = 0;
         control[C_NODE] = 0;
@@ -162,19 +168,19 @@ APART_FN void pull(const arena *a, const chains *t, u32 buckets, u32 most_keys, 
     }
 }
 
-/* Bucket b of the group has the keys lo[offsets[b] … offsets[b + 1]); its bits, zero so far, start at start_of(b), a word behind the
+/* Bucket b of the group has the keys[offsets[b] … offsets[b + 1]), which change places, and as much of `spare`; its bits, zero so far, start at start_of(b), a word behind the
  * beginning of `bits`. Buckets from *counter to `buckets` are built; sets roots[b] and solved[b] of every one that gets its bits.
  *
  * One flat loop, and item 0's own work always between two barriers: PoCL (3.0, 3.1) gives up on nested loops with barriers, and where
  * a loop over ITEM stands in one stretch with `if (ITEM == 0)`, items beyond the loop's end run it once. */
 KERNEL void build_chained(u32 buckets, u32 leaf, u32 root_bits, u32 most_keys, u32 most_nodes, u32 table, u32 seen_log2,
                           u32 visits_per_node, GLOBAL const node *nodes, GLOBAL const chain_link *links,
-                          GLOBAL const u16 *fields, GLOBAL const u16 *multiplier, GLOBAL const u64 *lo,
+                          GLOBAL const u16 *fields, GLOBAL const u16 *multiplier, GLOBAL u64 *keys, GLOBAL u64 *spare,
                           GLOBAL const u32 *offsets, GLOBAL const u64 *line, GLOBAL u32 *counter, GLOBAL u32 *bits,
                           GLOBAL u32 *roots, GLOBAL u32 *solved LOCAL_ARGUMENT)
 {
     LOCAL_MEMORY
-    arena a = arena_of(local_words, most_keys, most_nodes, table, seen_log2);
+    arena a = arena_of(local_words, keys, spare, most_keys, most_nodes, table, seen_log2);
     chains t = {0, links, fields, multiplier};
     LOCAL const work *w = a.work;
     u32 escape = (1u << root_bits) - 1;
@@ -184,8 +190,8 @@ KERNEL void build_chained(u32 buckets, u32 leaf, u32 root_bits, u32 most_keys, u
         pull(&a, &t, buckets, most_keys, most_nodes, root_bits, nodes, offsets, counter);
     BARRIER();
     while (a.control[C_STATE] != FINISHED) {
-        if (a.control[C_STATE] == LOADING)
-            load(&a, nodes, links, lo, offsets, leaf, root_bits);
+        if (a.control[C_STATE] == LISTING)
+            list_nodes(&a, nodes, links, w->m, leaf, root_bits);
         BARRIER();
         count_classes(&a, w);
         BARRIER();

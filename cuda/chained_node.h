@@ -1,14 +1,14 @@
 /* A node of chained seeds in local memory: what a work-group holds of its bucket, and the phases of a visit to a node, each of which all
  * items take part in. A phase ends at a barrier in the kernel's own body (chained.h). */
 
-enum { LOADING, SEARCHING, SOLVED, GIVEN_UP, FINISHED };
+enum { LISTING, SEARCHING, SOLVED, GIVEN_UP, FINISHED };
 
 #define HELD 0x7FFFFFFFu
 #define MORE 0x80000000u
 
 /* Item 0's decisions, and counters of all items. */
 enum {
-    C_BUCKET, C_COUNT, C_STATE, C_NODE, C_APPLY, C_ROOT, C_VISITS, C_TOP, C_FOUND, C_BEST,
+    C_BUCKET, C_FIRST, C_COUNT, C_STATE, C_NODE, C_APPLY, C_ROOT, C_VISITS, C_TOP, C_FOUND, C_BEST,
     C_SIZES,                 /* keys of every class; then how many are in place */
     C_PLACED = C_SIZES + 4,
     C_LISTED = C_PLACED + 4, /* entries of both lists of a leaf */
@@ -29,8 +29,8 @@ typedef char work_has_room[sizeof(work) <= 8 * WORK_WORDS ? 1 : -1];
 
 typedef struct {
     LOCAL work *work;
-    LOCAL u64 *keys, *spare;    /* lo */
-    LOCAL u32 *words;           /* of the node's keys; words and runs lie in `spare` */
+    GLOBAL u64 *keys, *spare;   /* lo of the group's keys; the bucket's are those from control[C_FIRST] on */
+    LOCAL u32 *words;           /* of the node's keys */
     LOCAL u16 *runs;            /* their hash bits, class after class */
     LOCAL u32 *at;              /* of every node: its place in 1/256 bit, */
     LOCAL u32 *stretch;         /* its first key, and in the lower half how many, */
@@ -44,15 +44,15 @@ typedef struct {
 } arena;
 
 /* For buckets of up to so many keys and nodes; `table`: entries of that, `log2` of the bits of `seen`. */
-FN arena arena_of(LOCAL u64 *memory, u32 keys, u32 nodes, u32 table, u32 log2)
+FN arena arena_of(LOCAL u64 *memory, GLOBAL u64 *keys, GLOBAL u64 *spare, u32 most_keys, u32 nodes, u32 table, u32 log2)
 {
     arena a;
     a.work = (LOCAL work *)memory;
-    a.keys = memory + WORK_WORDS;
-    a.spare = a.keys + keys;
-    a.words = (LOCAL u32 *)a.spare;
-    a.runs = (LOCAL u16 *)(a.words + keys);
-    a.at = (LOCAL u32 *)(a.spare + keys);
+    a.keys = keys;
+    a.spare = spare;
+    a.words = (LOCAL u32 *)(memory + WORK_WORDS);
+    a.runs = (LOCAL u16 *)(a.words + most_keys);
+    a.at = a.words + most_keys + (most_keys + 1) / 2;
     a.stretch = a.at + nodes;
     a.salt = a.stretch + nodes;
     a.number = a.salt + nodes;
@@ -95,15 +95,6 @@ FN void list_nodes(const arena *a, GLOBAL const node *nodes, GLOBAL const chain_
     }
 }
 
-FN void load(const arena *a, GLOBAL const node *nodes, GLOBAL const chain_link *links, GLOBAL const u64 *lo,
-             GLOBAL const u32 *offsets, u32 leaf, u32 root_bits)
-{
-    u32 bucket = a->control[C_BUCKET], first = offsets[bucket], m = offsets[bucket + 1] - first;
-    for (u32 i = ITEM; i < m; i += ITEMS)
-        a->keys[i] = lo[first + i];
-    list_nodes(a, nodes, links, m, leaf, root_bits);
-}
-
 /* Item 0: the node to look at next, of m keys from `first` on, whose number begins at `at`; numbers below `from` do not count. */
 FN void set_work(const arena *a, const chains *t, u32 m, u32 first, u32 at, u32 salt, u32 from)
 {
@@ -137,7 +128,7 @@ FN void next_visit(const arena *a, const chains *t, u32 i, u32 from)
 FN void count_classes(const arena *a, LOCAL const work *w)
 {
     for (u32 i = ITEM; i < w->m; i += ITEMS) {
-        u32 word = chain_word(a->keys[w->first + i], w->salt);
+        u32 word = chain_word(a->keys[a->control[C_FIRST] + w->first + i], w->salt);
         a->words[i] = word;
         ATOMIC_ADD(&a->control[C_SIZES + chain_class(word, w->classes_log2)], 1u);
     }

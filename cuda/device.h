@@ -17,7 +17,7 @@ typedef long i64;
 #define KERNEL __kernel
 #define LOCAL_ARGUMENT , __local u64 *local_words
 #define LOCAL_MEMORY
-#define BARRIER() barrier(CLK_LOCAL_MEM_FENCE)
+#define BARRIER() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 #define ITEM ((u32)get_local_id(0))
 #define ITEMS ((u32)get_local_size(0))
 #define GROUP ((u32)get_group_id(0))

@@ -31,7 +31,7 @@ TEXTS = (
 _CONSTANTS = ("METHOD_BRUTE", "METHOD_ROTATION", "METHOD_CHAINED", "ABSENT", "STATUS_CORRUPT")
 # Unsigned, of kernels, which the host has to reckon with.
 FOUND = 32  # solutions of a node of chained seeds that are taken at a time
-CONTROL_WORDS, WORK_WORDS = 28, 8  # of 32 and of 64 bits, in a work-group's local memory
+CONTROL_WORDS, WORK_WORDS = 32, 8  # of 32 and of 64 bits, in a work-group's local memory
 NUMBERS_AT_ONCE = 8  # that an item tries of a node of brute and rotation
 UNFOUND = 0xFFFF_FFFF  # in place of a number
 

@@ -46,8 +46,8 @@ class Demands:
     def local_bytes(self) -> NDArray[np.int64]:
         """Local memory for buckets up to every size."""
         keys, nodes = np.arange(len(self._nodes), dtype=np.int64), self._nodes.astype(np.int64)
-        words = 6 * nodes + 2 * FOUND + self._table + (1 << self._seen >> 5) + CONTROL_WORDS
-        total: NDArray[np.int64] = 8 * WORK_WORDS + 16 * keys + 4 * words
+        words = keys + (keys + 1) // 2 + 6 * nodes + 2 * FOUND + self._table + (1 << self._seen >> 5) + CONTROL_WORDS
+        total: NDArray[np.int64] = 8 * WORK_WORDS + 4 * words
         return total
 
     def limits(self, keys: int) -> tuple[np.uint32, ...]:
@@ -111,6 +111,8 @@ class ChainedSearch:
         if fitting < 2:
             report(len(group))
             return
+        keys_there, spare = device.empty(8 * len(group)), device.empty(8 * len(group))
+        session.over("copy_words", len(group), group.lo, np.uint64(len(group)), keys_there)
         running: deque[tuple[Any, int]] = deque()
         limits = self._demands.limits(fitting)
         for begin in range(0, count, LAUNCH_BUCKETS):
@@ -118,8 +120,8 @@ class ChainedSearch:
             groups = min(end - begin, 32 * device.units)
             event = device.launch(
                 session.kernels.build_chained, groups, ITEMS[device.gpu], int(local[fitting]),
-                np.uint32(end), *self._shape, *limits, np.uint32(VISITS_PER_NODE), *tables, group.lo, group.there, line,
-                device.upload(np.array([begin], np.uint32)), bits, roots, solved,
+                np.uint32(end), *self._shape, *limits, np.uint32(VISITS_PER_NODE), *tables, keys_there, spare,
+                group.there, line, device.upload(np.array([begin], np.uint32)), bits, roots, solved,
             )  # fmt: skip
             running.append((event, int(group.offsets[end]) - int(group.offsets[begin])))
             while len(running) > (end < count):

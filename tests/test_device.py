@@ -4,6 +4,7 @@ byte for byte."""
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,13 @@ def native_buckets(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return counts
 
 
+def hashes_of(los: Sequence[Sequence[int]]) -> tuple[Any, Any]:
+    """Of keys in buckets of their own."""
+    count = len(los)
+    hi = np.repeat(np.array([first_hash(i, count) for i in range(count)], np.uint64), [len(bucket) for bucket in los])
+    return hi, np.array([lo for bucket in los for lo in bucket], np.uint64)
+
+
 def agree(hi: Any, lo: Any, options: Options) -> None:
     """A function of keys that have these hashes: the device's is compared with native code's."""
     native = build_hashed(hi, lo, 0, options)
@@ -78,13 +86,16 @@ def test_files_of_every_leaf_size(leaf: int, monkeypatch: pytest.MonkeyPatch, na
 @pytest.mark.parametrize("shape", [Shape.of_preset("balanced"), Shape(4, (3, 5, 2), 100, 200, 2)])
 def test_every_bucket_alone(shape: Shape, native_buckets: list[int]) -> None:
     """Bit strings compared bucket by bucket: every size up to 60 in one function."""
-    los = draw_los(range(61), 5)
-    sizes = np.array([len(bucket) for bucket in los])
-    hi = np.repeat(np.array([first_hash(i, 61) for i in range(61)], np.uint64), sizes)
-    lo = np.array([x for bucket in los for x in bucket], np.uint64)
+    hi, lo = hashes_of(draw_los(range(61), 5))
     options = Options("chained", shape.leaf, 30, shape.chain)
     assert -(-len(hi) // 30) == 61
     agree(hi, lo, options)
+    assert native_buckets == [0]
+
+
+def test_buckets_of_thousands_of_keys(native_buckets: list[int]) -> None:
+    shape = Shape(14, (4, 4, 4), 10, 13, 10)
+    agree(*hashes_of(draw_los([7000, 1, 0, 3000], 5)), Options("chained", shape.leaf, 2501, shape.chain))
     assert native_buckets == [0]
 
 

@@ -101,9 +101,9 @@ def test_much_shared_memory_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> Non
 
     monkeypatch.setattr(pycuda_double.compiler.Function, "set_attribute", noted)
     shape = Shape.of_preset("balanced")
-    monkeypatch.setitem(_options.PRESETS, "tested", shape.preset(3500))
+    monkeypatch.setitem(_options.PRESETS, "tested", shape.preset(7000))
     one, other = (
-        ms.Filter.build(np.arange(7000), preset="tested", seed=1, backend=backend).to_bytes()
+        ms.Filter.build(np.arange(14_000), preset="tested", seed=1, backend=backend).to_bytes()
         for backend in ("cuda", "native")
     )
     assert one == other
