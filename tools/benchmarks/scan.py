@@ -145,4 +145,6 @@ def _build(case: Case, path: Path, seed: int) -> None:
         import mphfstore
     except ImportError:
         return
-    mphfstore.build(path, case.patterns, values=None, keys="exact", scan=True, preset="fast", seed=seed)
+    options: dict[str, Any] = {"values": None, "scan": True, "preset": "fast", "seed": seed}
+    mphfstore.build(path, case.patterns, keys="exact", **options)
+    mphfstore.build(f"{path}.filter", case.patterns, fingerprint_bits=32, **options)

@@ -46,6 +46,13 @@ class Ours(Scan):
         return lambda text: len(scanner.scan(text, threads=1))
 
 
+class OursOfFingerprints(Ours):
+    """From a filter of 32-bit fingerprints, with a prefilter: a hit is false with probability 2^-32."""
+
+    def prepare(self, patterns: Sequence[str], mode: str, path: str) -> Find:
+        return super().prepare(patterns, mode, f"{path}.filter")
+
+
 class OursOfList(Ours):
     """From the list of patterns itself: preparing builds an index in memory."""
 
@@ -144,6 +151,6 @@ class SearchSorted(Scan):
 
 
 SCANNERS: tuple[Scan, ...] = (
-    Ours("mphfstore"), OursOfList("mphfstore list"), Daachorse(), AhoCorasickRs(), Hyperscan(), FlashText2(),
-    SearchSorted(),
+    Ours("mphfstore"), OursOfFingerprints("mphfstore fingerprints"), OursOfList("mphfstore list"), Daachorse(),
+    AhoCorasickRs(), Hyperscan(), FlashText2(), SearchSorted(),
 )  # fmt: skip
