@@ -20,7 +20,7 @@ def arrow_values(opened: Any, indices: NDArray[np.int64], threads: int | None) -
     try:
         import pyarrow
     except ImportError:
-        raise UnavailableError("get_arrow needs pyarrow: pip install 'mphfstore[arrow]'") from None
+        raise UnavailableError("get_arrow needs pyarrow: pip install pyarrow") from None
     present = indices >= 0
     absent = None if present.all() else ~present
     if opened.values is None:

@@ -185,7 +185,7 @@ def build(path: str | os.PathLike[str], items: Any, **options: Any) -> None:
     taken for a stored one with probability 2^-fingerprint_bits. With exact keys, by default 8 and for integers 0, they
     only make look-ups of absent keys quicker. false_positive_rate: in place of them, the highest
     such probability, 2^-32 … 1. compression: "zstd" for values of "bytes", "str" and "json", which needs
-    `mphfstore[zstd]`. dedupe: such values, if they are equal, are stored once where that takes less space. scan: adds
+    zstandard. dedupe: such values, if they are equal, are stored once where that takes less space. scan: adds
     the prefilter that `mphfstore.scan` needs to find the keys anywhere in a text, some 3 bytes per key. key_dtype:
     a numpy integer dtype if the keys are integers (an
     integer array of keys declares its own); else keys are bytes or str. preset: one of `mphfstore.PRESETS`; method,
@@ -230,5 +230,6 @@ def _columns_of(pairs: list[Any], first: int) -> tuple[list[Any], list[Any]]:
         pass
     for position, pair in enumerate(pairs, first):
         if isinstance(pair, str | bytes) or not hasattr(pair, "__len__") or len(pair) != 2:
-            raise TypeError(f"record {position} is not a (key, value) pair: {pair!r:.100}")
+            hint = "; keys without values take values=None"
+            raise TypeError(f"record {position} is not a (key, value) pair: {pair!r:.100}{hint}")
     raise TypeError("records are (key, value) pairs")

@@ -209,7 +209,7 @@ def _storage_arguments(add: Any) -> None:
     add("--on-duplicate", choices=DUPLICATE_POLICIES,
         help="which record of a key to keep; error by default; list: name every repetition and build nothing")
     add("--keys", choices=STORAGE, help="keep fingerprints of the keys (default), or the keys themselves: exact")
-    add("--compression", choices=COMPRESSIONS, help="compress bytes, str and json; needs mphfstore[zstd]")
+    add("--compression", choices=COMPRESSIONS, help="compress bytes, str and json; needs the package zstandard")
     add("--dedupe", action="store_true", help="store equal values once: bytes, str and json")
     add("--scan", action="store_true", help="add the prefilter that lets scan find the keys anywhere in a text")
     add("--fingerprint-bits", type=int, metavar="N",

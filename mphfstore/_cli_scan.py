@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
-from ._cli_streams import FOUND, NOT_FOUND, Failure, command, flush, opened, write
+from ._cli_streams import ERROR, FOUND, NOT_FOUND, Failure, command, flush, message_of, opened, say, write
 from ._device import BACKENDS
 from ._format import MAGIC
 from ._formats import standard_input
@@ -18,7 +18,8 @@ from ._scan_text import Bytes
 
 SCAN = """\
 Prints every occurrence of every key of DICT in the files, overlapping ones too: OFFSET:TEXT, in bytes from 0, and FILE:
-before it if there are several files. DICT is a store or a filter, or a text of patterns, one a line.
+before it if there are several files. Those that cannot be read are named on stderr, and the others are searched. DICT
+is a store or a filter, or a text of patterns, one a line.
 
 A store or filter that keeps fingerprints alone needs --scan when it is built, or one of the modes words and windows;
 its hits are false with the probability that info shows."""
@@ -28,25 +29,40 @@ STATUS = "exit status: 0 something was found, 1 nothing was, 2 error"
 
 def scan(options: argparse.Namespace) -> int:
     scanner, files = _scanner(options), options.files
-    found = 0
+    found, failed = 0, False
+    end = b"\0" if options.null else b"\n"
     for name in files:
-        shown = os.fsencode("<stdin>" if name == "-" else name)
-        prefix = shown + b":" if len(files) > 1 and not options.only_matching else b""
-        count = 0
-        with _reading(name) as read:
-            for hits, data, base in scanner.pieces(read, CHUNK, options.threads):
-                count += len(hits)
-                if count and options.quiet:
-                    return FOUND
-                if not options.count and not options.quiet:
-                    for line in _lines(options, hits, data, base, shown, prefix):
-                        write(line)
-                    flush()
-        if options.count and not options.quiet:
-            record = {"file": shown.decode("utf-8", "replace"), "count": count}
-            write(json_of(record) + b"\n" if options.json else b"%s%d\n" % (prefix, count))
-        found += count
-    return FOUND if found else NOT_FOUND
+        try:
+            found += _search(options, scanner, name, end)
+        except OSError as error:
+            if isinstance(error, BrokenPipeError):
+                raise
+            flush()
+            say(message_of(error))
+            failed = True
+        if found and options.quiet:
+            return FOUND
+    return ERROR if failed else FOUND if found else NOT_FOUND
+
+
+def _search(options: argparse.Namespace, scanner: Scanner, name: str, end: bytes) -> int:
+    """Prints what a file has. How many."""
+    shown = os.fsencode("<stdin>" if name == "-" else name)
+    prefix = shown + b":" if len(options.files) > 1 else b""
+    count = 0
+    with _reading(name) as read:
+        for hits, data, base in scanner.pieces(read, CHUNK, options.threads):
+            count += len(hits)
+            if count and options.quiet:
+                return count
+            if not options.count and not options.quiet:
+                for line in _lines(options, hits, data, base, shown, prefix):
+                    write(line + end)
+                flush()
+    if options.count and not options.quiet:
+        record = {"file": shown.decode("utf-8", "replace"), "count": count}
+        write((json_of(record) if options.json else b"%s%d" % (prefix, count)) + end)
+    return count
 
 
 def _scanner(options: argparse.Namespace) -> Scanner:
@@ -86,9 +102,10 @@ def _lines(
         text = data[start - base : start - base + length].tobytes()
         if options.json:
             record = {"file": name.decode("utf-8", "replace"), "start": start, "length": length, "index": index}
-            yield json_of(record | {"text": text}) + b"\n"
+            probable = {"probable": True} if hits.probable else {}
+            yield json_of(record | {"text": text} | probable)
         else:
-            yield (text if options.only_matching else b"%s%d:%s" % (prefix, start, text)) + b"\n"
+            yield prefix + text if options.only_matching else b"%s%d:%s" % (prefix, start, text)
 
 
 def add_commands(commands: Any) -> None:
@@ -101,12 +118,13 @@ def add_commands(commands: Any) -> None:
     add("--width", type=int, metavar="N", action="append", help="mode windows: bytes of a window; may be repeated")
     add("--ngrams", type=int, metavar="N", action="append",
         help="mode words: keys of so many words, 1 by default; may be repeated. White space between words is one space")
-    add("--fold", action="store_true",
+    add("-i", "--fold", action="store_true",
         help="ignore case; a dictionary of fingerprints must have been built of folded keys")
     add("-c", "--count", action="store_true", help="print how many there are in each file")
     add("-o", "--only-matching", action="store_true", help="print the text alone, without the offset")
     add("--json", action="store_true", help="an object for every occurrence or, with --count, every file")
-    add("--quiet", action="store_true", help="print nothing; stop at the first occurrence")
+    add("-0", "--null", action="store_true", help="what is printed ends in NUL, not newline: keys may have newlines")
+    add("-q", "--quiet", action="store_true", help="print nothing; stop at the first occurrence")
     add("--threads", type=int, metavar="N", help="as many as pay by default")
     add("--backend", choices=BACKENDS, default="native", help="what searches: native code unless told otherwise")
     # fmt: on

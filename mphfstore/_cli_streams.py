@@ -41,7 +41,7 @@ def opened(path: str) -> Any:
     try:
         return open_file(path)
     except Error as error:
-        raise Failure(f"{path}: {error}") from None
+        raise Failure(str(error)) from None
 
 
 @contextlib.contextmanager

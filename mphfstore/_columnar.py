@@ -26,7 +26,7 @@ def pyarrow() -> Any:
         import pyarrow.ipc
         import pyarrow.parquet
     except ImportError:
-        raise UnavailableError("Parquet and Arrow need pyarrow: pip install 'mphfstore[arrow]'") from None
+        raise UnavailableError("Parquet and Arrow need pyarrow: pip install pyarrow") from None
     return pyarrow
 
 

@@ -146,12 +146,15 @@ def concatenate(columns: list[Any], kind: Any) -> Column:
 
 def value_dtype(kind: Any) -> np.dtype[Any]:
     """The dtype that values of a store have; TypeError if they would hold objects, ValueError if it has no width."""
-    dtype = np.dtype(kind)
+    try:
+        dtype = np.dtype(kind)
+    except TypeError as error:
+        raise TypeError(f"values are 'bytes', 'str', 'json', None or of a numpy dtype: {error}") from None
     if dtype.hasobject:
         raise TypeError(f"values of {dtype} hold Python objects; a file holds plain bytes only")
     if dtype.subdtype is not None:
         raise TypeError(f"values of {dtype} are arrays: make them a field of a structured dtype")
     if dtype.itemsize == 0:
-        raise ValueError(f"values of {dtype} have no width: name one, as in S16")
+        raise ValueError(f"values of {dtype} have no width: name one, as in S16, or take values='str' or 'bytes'")
     little: np.dtype[Any] = dtype.newbyteorder("<")
     return little

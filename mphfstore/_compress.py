@@ -30,7 +30,7 @@ def zstandard() -> Any:
         import zstandard
     except ImportError:
         raise UnavailableError(
-            "values compressed with zstd need the package zstandard: pip install 'mphfstore[zstd]'"
+            "values compressed with zstd need the package zstandard: pip install zstandard"
         ) from None
     return zstandard
 

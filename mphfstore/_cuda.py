@@ -182,7 +182,7 @@ def devices() -> list[Cuda]:
         import pycuda.driver as driver
     except ImportError as error:
         raise UnavailableError(
-            f"backend 'cuda' needs PyCUDA ({error}): pip install mphfstore[cuda], with NVIDIA's driver and toolkit"
+            f"backend 'cuda' needs PyCUDA ({error}): pip install pycuda, with NVIDIA's driver and toolkit"
         ) from None
     try:
         driver.init()

@@ -100,8 +100,8 @@ class OnDevice:
         """The values of a batch of keys, in its order: an array of the store's dtype, else a list. Values that have no
         dtype are read on the host.
 
-        Absent keys have `default`; without one they raise KeyError, which names the first (of an array on the device,
-        its place)."""
+        Absent keys have `default`; without one they raise KeyError, which names the first, or of an array on the device
+        its place."""
         device, opened = self._session.device, self._opened
         if opened.file.schema.get("values") is None:
             raise TypeError("this store has no values; use contains_many")
@@ -115,7 +115,7 @@ class OnDevice:
         if resident is not None:
             found = self._found(*resident)
             if default is _MISSING and (absent := self._absent(found, resident[1])) is not None:
-                raise KeyError(absent)
+                raise KeyError(f"the key at place {absent}")
             return device.array(self._gathered(found, resident[1], missing), dtype, resident[1])
         batch = listed(keys)
         parts = self._parts(batch)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+from collections.abc import Iterator
 from typing import Any
 
 
@@ -33,6 +36,17 @@ class DuplicateKeyError(Error, ValueError):
 
 class FormatError(Error, ValueError):
     """Not a file of this package, truncated, or contradicting itself."""
+
+
+@contextlib.contextmanager
+def naming(source: object) -> Iterator[None]:
+    """FormatErrors of a file say which, if it was given by its path."""
+    try:
+        yield
+    except FormatError as error:
+        if isinstance(source, str | os.PathLike):
+            raise type(error)(f"{os.fsdecode(source)}: {error}") from None
+        raise
 
 
 class FormatVersionError(FormatError):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ._batch import apart, checked_out, look_up
 from ._build import Index
 from ._columns import Placed
-from ._errors import FormatError, StaleError
+from ._errors import FormatError, StaleError, naming
 from ._exact import StoredKeys
 from ._format import VERSION, File, Header, Kind, Section, Target, Writer, identity, parse, parse_header, to_json
 from ._keys import KeyType, key_type
@@ -48,10 +48,11 @@ class Handle(Attached):
     @classmethod
     def open(cls: type[H], source: str | os.PathLike[str] | Any, mode: str = "mmap", *, verify: bool = False) -> H:
         """As `mphfstore.open`, for a file that is known to be of this class. Raises FormatError for another one."""
-        opened = cls._of(Source.of(source, mode))
-        if verify:
-            opened.verify()
-        return opened
+        with naming(source):
+            opened = cls._of(Source.of(source, mode))
+            if verify:
+                opened.verify()
+            return opened
 
     @classmethod
     def _of(cls: type[H], source: Source) -> H:

@@ -150,7 +150,8 @@ class BytesKeys:
             return bytes.__getitem__(key, slice(None))
         if isinstance(key, bytearray | memoryview):
             return memoryview(key).tobytes()
-        raise TypeError(f"{self._expected}, not {type(key).__name__}")
+        hint = "; integers are keys of stores that are built with key_dtype" if isinstance(key, int) else ""
+        raise TypeError(f"{self._expected}, not {type(key).__name__}{hint}")
 
     def decode(self, raw: bytes) -> Any:
         """The key that `one` made these bytes of, as bytes."""

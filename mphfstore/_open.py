@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from ._errors import naming
 from ._filter import Filter
 from ._format import Kind, parse
 from ._mphf import MPHF
@@ -37,9 +38,10 @@ def open(source: str | os.PathLike[str] | Any, mode: str = "mmap", *, verify: bo
 
     Raises OSError, FormatError (empty, truncated, of another format), FormatVersionError (newer), ChecksumError
     (damaged)."""
-    found = Source.of(source, mode)
-    file = parse(found.data)
-    opened: Store | Filter | MPHF = _CLASSES[file.header.kind]._class_for(file)(found, file)
-    if verify:
-        opened.verify()
-    return opened
+    with naming(source):
+        found = Source.of(source, mode)
+        file = parse(found.data)
+        opened: Store | Filter | MPHF = _CLASSES[file.header.kind]._class_for(file)(found, file)
+        if verify:
+            opened.verify()
+        return opened

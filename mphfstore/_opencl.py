@@ -91,7 +91,9 @@ class OpenCL:
             return None
         if array.context != self._start().context:
             raise ValueError("the array lies in another OpenCL context: make it with the queue of `to_device`'s object")
-        if array.offset or not array.flags.c_contiguous:
+        if not array.flags.c_contiguous:
+            raise ValueError(f"the array is not contiguous: shape {array.shape}, strides of {array.strides} bytes")
+        if array.offset:
             array = array.copy(self._queue)
         array.finish()  # of whatever queue fills it
         return array
@@ -123,7 +125,8 @@ def devices() -> list[OpenCL]:
         import pyopencl as cl
     except ImportError as error:
         raise UnavailableError(
-            f"backend 'opencl' needs PyOpenCL ({error}): pip install mphfstore[opencl], which runs on the processor too"
+            f"backend 'opencl' needs PyOpenCL ({error}): pip install pyopencl and, to run on the processor, "
+            "pocl-binary-distribution"
         ) from None
     try:
         found = [OpenCL(device) for platform in cl.get_platforms() for device in platform.get_devices()]

@@ -10,6 +10,7 @@ hit."""
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -21,6 +22,8 @@ from ._batch import MOST_THREADS, run
 from ._build import isa
 from ._device import chosen
 from ._errors import sound
+from ._handle import Handle
+from ._keys import listed
 from ._native import ffi, lib
 from ._scan_hits import Found, Hits, as_code_points, joined
 from ._scan_patterns import Single, dictionary
@@ -50,6 +53,10 @@ class Scanner:
         fold: bool = False,
         backend: str = "native",
     ) -> None:
+        if not isinstance(patterns, Handle | os.PathLike | str | bytes | bytearray | memoryview):
+            patterns = listed(patterns)
+        options = {"mode": mode, "width": width, "ngrams": ngrams, "fold": fold, "backend": backend}
+        self._given: tuple[Any, dict[str, Any]] = patterns, options
         if mode not in MODES:
             raise ValueError(f"mode is one of {', '.join(map(repr, MODES))}, not {mode!r}")
         if (width is None) == (mode == "windows"):
@@ -62,6 +69,14 @@ class Scanner:
         self._dictionary = dictionary(patterns, fold_key if fold else None, single=mode == "anywhere")
         self._native, self._overlap = self._prepare()
         self._device = self._on_device(backend)
+
+    def __repr__(self) -> str:
+        return f"<mphfstore.Scanner, mode {self._mode!r}, of {len(self._dictionary)} patterns>"
+
+    def __reduce__(self) -> Any:
+        """As what it was made of: a path, a list, a handle."""
+        patterns, options = self._given
+        return partial(Scanner, **options), (patterns,)
 
     def _prepare(self) -> tuple[Callable[[Any, bool, Any], int], int]:
         """The native call, and how many bytes behind a place decide what begins there."""
@@ -209,7 +224,10 @@ class Scanner:
 
 def sizes(name: str, given: int | Iterable[int], most: int) -> list[int]:
     """One number or several, ascending, each once. Raises ValueError if one is out of bounds, or there is none."""
-    found = sorted({int(given)} if isinstance(given, int | np.integer) else {int(one) for one in given})
+    numbers = [given] if isinstance(given, int | np.integer) else given
+    if isinstance(numbers, str | bytes) or not isinstance(numbers, Iterable):
+        raise TypeError(f"{name} is a number or several, not {given!r}")
+    found = sorted({operator.index(one) for one in numbers})
     if not found or found[0] < 1 or found[-1] > most or len(found) > lib.SCAN_MOST_WIDTHS:
         raise ValueError(f"{name} is 1 to {most}, or up to {lib.SCAN_MOST_WIDTHS} such numbers, not {given!r}")
     return found

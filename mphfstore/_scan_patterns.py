@@ -67,7 +67,7 @@ class Dictionary:
             if self.opened.file.schema.get("keys") != "exact":
                 raise TypeError(
                     "this file has neither its keys nor a prefilter, one of which mode='anywhere' needs: build it with "
-                    "scan=True or keys='exact', or scan in mode 'words' or 'windows'"
+                    "scan=True or keys='exact' (--scan, --keys exact), or scan in mode 'words' or 'windows'"
                 )
             found = self.opened.prefilter = Prefilter.of(section_of([self.opened.stored_keys()]))
         return found
@@ -80,6 +80,9 @@ class Single:
     pattern: bytes
     numbers = None
     false_positive_rate = 0.0
+
+    def __len__(self) -> int:
+        return 1
 
 
 def dictionary(patterns: Any, fold: Fold | None, *, single: bool) -> Dictionary | Single:

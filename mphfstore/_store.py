@@ -99,6 +99,30 @@ class Store(Membership, Items):
         values: NDArray[Any] = opened.array()
         return values
 
+    def values_at(self, indices: Any) -> Any:
+        """The values at indices, as `index_many` or the hits of a scan have them: an array of the store's dtype, else
+        a list. Raises IndexError for an index that is none, -1 of an absent key, too."""
+        opened = self._values_of(self._current())
+        chosen = self._checked(indices, opened)
+        if opened.values is None:
+            return opened.value_list_at(chosen, None)
+        values = np.empty(len(chosen), opened.values.dtype)
+        opened.take(chosen, values)
+        return values
+
+    def keys_at(self, indices: Any) -> list[Any]:
+        """The keys at indices, likewise. TypeError unless they are stored: `keys="exact"`."""
+        opened = self._keys_of(self._current())
+        return [opened.key_list(index, index + 1)[0] for index in self._checked(indices, opened).tolist()]
+
+    def _checked(self, indices: Any, opened: Opened) -> NDArray[np.int64]:
+        chosen = np.asarray(indices)
+        if chosen.ndim != 1 or (len(chosen) and chosen.dtype.kind not in "iu"):
+            raise TypeError("indices are integers in one dimension")
+        if len(chosen) and (chosen.min() < 0 or chosen.max() >= opened.file.header.keys):
+            raise IndexError(f"an index is 0 to {opened.file.header.keys - 1} here")
+        return np.ascontiguousarray(chosen, np.int64)
+
     def __iter__(self) -> Iterator[Any]:
         return self._each_key()
 

@@ -27,7 +27,8 @@ class _Bytes(BytesKeys):
 
     def one(self, key: object) -> bytes:
         if not isinstance(key, bytes | bytearray | memoryview):
-            raise TypeError(f"{self._expected}, not {type(key).__name__}")
+            hint = ": values='str' takes those" if isinstance(key, str) else ""
+            raise TypeError(f"{self._expected}, not {type(key).__name__}{hint}")
         return super().one(key)
 
 

@@ -306,4 +306,4 @@ try:
 except ms.UnavailableError as error:
     print(error)
 """
-    assert python(code, tmp_path / "s").stdout == "get_arrow needs pyarrow: pip install 'mphfstore[arrow]'\n"
+    assert python(code, tmp_path / "s").stdout == "get_arrow needs pyarrow: pip install pyarrow\n"

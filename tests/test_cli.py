@@ -239,7 +239,7 @@ OPTIONS = {
     "has": "json null quiet",
     "info": "devices json",
     "verify": "json quiet",
-    "scan": "mode width ngrams fold count only-matching json quiet threads backend",
+    "scan": "mode width ngrams fold count only-matching json null quiet threads backend",
 }  # fmt: skip
 
 

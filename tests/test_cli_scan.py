@@ -42,7 +42,9 @@ def test_every_dictionary(folder: Path, capfdbinary: pytest.CaptureFixture[bytes
     assert main(["scan", dictionary, "other"]) == 1
     assert out(capfdbinary) == b""
     assert main(["scan", dictionary, "-o", "text", "other"]) == 0
-    assert out(capfdbinary) == b"Oslo\nNew York\nLima\xff\n"
+    assert out(capfdbinary) == b"text:Oslo\ntext:New York\ntext:Lima\xff\n"
+    assert main(["scan", dictionary, "-o", "-0", "text"]) == 0
+    assert out(capfdbinary) == b"Oslo\0New York\0Lima\xff\0"
     assert main(["scan", dictionary, "--count", "text"]) == 0
     assert out(capfdbinary) == b"3\n"
     assert main(["scan", dictionary, "-c", "text", "other"]) == 0
@@ -80,6 +82,15 @@ def test_standard_input(
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(TEXT)))
     assert main(["scan", "list", "-", "other", "-c"]) == 0
     assert out(capfdbinary) == b"<stdin>:3\nother:0\n"
+
+
+def test_files_that_cannot_be_read_do_not_stop_it(folder: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    assert main(["scan", "list", "absent", "text", ".", "-o"]) == 2
+    captured = capfdbinary.readouterr()
+    assert captured.out == b"text:Oslo\ntext:New York\ntext:Lima\xff\n"
+    lines = captured.err.splitlines()
+    assert len(lines) == 2 and lines[0].startswith(b"mphfstore: absent: ") and lines[1].startswith(b"mphfstore: .: ")
+    assert main(["scan", "list", "absent", "text", "-q"]) == 0
 
 
 @pytest.mark.parametrize(

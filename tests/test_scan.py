@@ -211,3 +211,11 @@ def test_n_grams_take_white_space_for_a_space() -> None:
     key = long.replace(b"  ", b" ")
     hits = ms.scan(long + b" " + long, [key, b"c"], mode="words", ngrams=2)
     assert listed(hits) == [(0, 18002, 0), (18003, 18002, 0)]
+
+
+@pytest.mark.parametrize("wrong", ["31", b"3", 1.5, [1.5], None])
+def test_widths_are_integers(wrong: Any) -> None:
+    with pytest.raises(TypeError):
+        ms.Scanner(["a"], mode="words", ngrams=wrong)
+    with pytest.raises((TypeError, ValueError)):
+        ms.Scanner(["a"], mode="windows", width=wrong)

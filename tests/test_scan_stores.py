@@ -3,6 +3,7 @@ files."""
 
 from __future__ import annotations
 
+import pickle
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -206,3 +207,30 @@ def test_a_scan_of_a_flipped_section_is_found_by_verify(tmp_path: Path) -> None:
     store = ms.open(bytes(data))
     with pytest.raises(ms.ChecksumError, match="scan"):
         store.verify()
+
+
+def test_from_hits_to_keys_and_values(make: Any) -> None:
+    cities = {"Lima": 10, "Oslo": 7, "New York": 8}
+    text = "Oslo, New York, Oslo"
+    numbers = make(cities, values="<i4", keys="exact")
+    texts = make({key: str(value) for key, value in cities.items()}, values="str", scan=True, fingerprint_bits=32)
+    for store in numbers, texts:
+        hits = ms.scan(text, store)
+        assert list(map(int, store.values_at(hits.index))) == [7, 8, 7]
+    assert numbers.keys_at(ms.scan(text, numbers).index) == ["Oslo", "New York", "Oslo"]
+    assert numbers.values_at([]).dtype == np.dtype("<i4") and numbers.keys_at(np.empty(0, np.int64)) == []
+    with pytest.raises(TypeError, match="fingerprints"):
+        texts.keys_at([0])
+    for wrong in ([3], [-1], np.array([1 << 40])):
+        with pytest.raises(IndexError, match="0 to 2"):
+            numbers.values_at(wrong)
+    with pytest.raises(TypeError, match="one dimension"):
+        numbers.keys_at(["Oslo"])
+
+
+def test_scanners_travel(make: Any) -> None:
+    store = make(["he", "she", "hers"], values=None, keys="exact")
+    for patterns in (["he", "she", "hers"], "he", store, (word for word in ["he", "she"])):
+        scanner = ms.Scanner(patterns, fold=True)
+        there = pickle.loads(pickle.dumps(scanner))
+        assert listed(there.scan("USHERS")) == listed(scanner.scan("USHERS")) and "Scanner" in repr(there)

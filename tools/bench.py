@@ -3,7 +3,7 @@
 nothing but that results are right, and exit with status 1 if one is not. Times (NAME_ns) are CPU times per key, medians
 of several runs; NAME_wall_ns is wall time. `tools/plot.py` draws them.
 
-`pip install mphfstore[bench]` brings the peers; one that is not there is reported as skipped."""
+`pip install '.[bench]'` brings the peers; one that is not there is reported as skipped."""
 
 from __future__ import annotations
 

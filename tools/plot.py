@@ -7,7 +7,7 @@
     filter    bars: look-ups, batches, build, size
     sweep     every point of `tools/sweep.py`: bits and build time, in the colour of its look-up time; its fronts
 
-What the records have is drawn. Needs matplotlib: `pip install mphfstore[plot]`."""
+What the records have is drawn. Needs matplotlib: `pip install '.[plot]'`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from benchmarks.quoted import QUOTED, Quoted
 try:
     import matplotlib
 except ImportError as error:
-    sys.exit(f"plot.py needs matplotlib ({error}): pip install 'mphfstore[plot]'")
+    sys.exit(f"plot.py needs matplotlib ({error}): pip install '.[plot]'")
 matplotlib.use("Agg")
 from matplotlib import pyplot
 
