@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import os
 from collections.abc import Callable, Iterator
-from typing import Any, BinaryIO
+from typing import Any
 
 from ._cli_streams import ERROR, FOUND, NOT_FOUND, Failure, command, flush, message_of, opened, say, write
 from ._device import BACKENDS
@@ -27,7 +27,12 @@ its hits are false with the probability that info shows."""
 STATUS = "exit status: 0 something was found, 1 nothing was, 2 error"
 
 
+BATCH = 1 << 14  # hits that are printed at a time
+
+
 def scan(options: argparse.Namespace) -> int:
+    if options.dict == "-" and "-" in options.files:
+        raise Failure("standard input is either the dictionary or a text")
     scanner, files = _scanner(options), options.files
     found, failed = 0, False
     end = b"\0" if options.null else b"\n"
@@ -56,8 +61,9 @@ def _search(options: argparse.Namespace, scanner: Scanner, name: str, end: bytes
             if count and options.quiet:
                 return count
             if not options.count and not options.quiet:
-                for line in _lines(options, hits, data, base, shown, prefix):
-                    write(line + end)
+                for begin in range(0, len(hits), BATCH):
+                    part = slice(begin, begin + BATCH)
+                    write(b"".join(line + end for line in _lines(options, hits, part, data, base, shown, prefix)))
                 flush()
     if options.count and not options.quiet:
         record = {"file": shown.decode("utf-8", "replace"), "count": count}
@@ -67,9 +73,10 @@ def _search(options: argparse.Namespace, scanner: Scanner, name: str, end: bytes
 
 def _scanner(options: argparse.Namespace) -> Scanner:
     try:
-        with open(options.dict, "rb") as file:
-            store = file.read(len(MAGIC)) == MAGIC
-            patterns: Any = None if store else _patterns(file)
+        with contextlib.nullcontext(standard_input()) if options.dict == "-" else open(options.dict, "rb") as file:
+            head = file.read(len(MAGIC))
+            store = head == MAGIC and options.dict != "-"
+            patterns: Any = None if store else _patterns(head + file.read())
         return Scanner(
             opened(options.dict) if store else patterns, mode=options.mode, width=options.width or None,
             ngrams=options.ngrams or 1, fold=options.fold, backend=options.backend,
@@ -78,10 +85,9 @@ def _scanner(options: argparse.Namespace) -> Scanner:
         raise Failure(f"{options.dict}: {error}") from None
 
 
-def _patterns(file: BinaryIO) -> list[bytes]:
+def _patterns(content: bytes) -> list[bytes]:
     """The lines of a file, as `build` splits them; empty ones are none."""
-    file.seek(0)
-    lines = (line.removesuffix(b"\n").removesuffix(b"\r") for line in file)
+    lines = (line.removesuffix(b"\r") for line in content.split(b"\n"))
     return [line for line in lines if line]
 
 
@@ -96,9 +102,10 @@ def _reading(name: str) -> Iterator[Callable[[int], bytes | None]]:
 
 
 def _lines(
-    options: argparse.Namespace, hits: Any, data: Bytes, base: int, name: bytes, prefix: bytes
+    options: argparse.Namespace, hits: Any, part: slice, data: Bytes, base: int, name: bytes, prefix: bytes
 ) -> Iterator[bytes]:
-    for start, length, index in zip(hits.start.tolist(), hits.length.tolist(), hits.index.tolist(), strict=True):
+    columns = (column[part].tolist() for column in (hits.start, hits.length, hits.index))
+    for start, length, index in zip(*columns, strict=True):
         text = data[start - base : start - base + length].tobytes()
         if options.json:
             record = {"file": name.decode("utf-8", "replace"), "start": start, "length": length, "index": index}
@@ -111,7 +118,7 @@ def _lines(
 def add_commands(commands: Any) -> None:
     # fmt: off
     add = command(commands, "scan", scan, "find every key of a dictionary in texts", SCAN, STATUS).add_argument
-    add("dict", metavar="DICT", help="a store, a filter, or a text of patterns")
+    add("dict", metavar="DICT", help="a store, a filter, or a text of patterns; - is such a text on standard input")
     add("files", metavar="FILE", nargs="+", help="a text; - is standard input")
     add("--mode", choices=MODES, default="anywhere",
         help="find keys at every byte (default); as words; among all stretches of some widths")

@@ -39,6 +39,7 @@ class Opened(Reader):
     apart: Rows | Blob | Packed | None  # the values if memory does not have them as they are
     lent: Lent  # views into the file
     prefilter: Prefilter | None  # of a scan: the file's, or made from its keys
+    folded: Any = None  # of a scan: a dictionary of its keys after case folding, once there is one
     _whole: tuple[Any, File] | None = None
     _section: Any  # of the values
     _width_of: int  # of one; negative: they have offsets

@@ -302,7 +302,7 @@ class Overlay(Viewing, MutableMapping[Any, Any]):
         False if there were none.
 
         options: those of `mphfstore.build` that say how to build (preset, fingerprint_bits, seed, threads, progress
-        …) and metadata, by default the base's. Readers go on; so do writers, whose changes meanwhile stay in the
+        …), metadata and scan, by default the base's. Readers go on; so do writers, whose changes meanwhile stay in the
         overlay. A second compaction waits for the first. Killed at any point it leaves the old generation or the
         new one, with all entries; the next writer to open the overlay, or compaction, clears up.
 

@@ -92,7 +92,8 @@ def compact(env: Environment, path: Path, **options: Any) -> bool:
             stored_items(store)  # TypeError before any work
             if not now.pinned.count(b"log"):
                 return False
-            options.setdefault("metadata", store.info()["metadata"])
+            said = store.info()
+            options = {"metadata": said["metadata"], "scan": said["scan"]} | options
 
         def record(fd: int) -> None:
             if (found := Base.open(path).identity) != now.base.identity:

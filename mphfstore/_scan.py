@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import operator
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -102,8 +103,8 @@ class Scanner:
         """Raises UnavailableError, ValueError."""
         if self._mode == "words" and backend in ("cuda", "opencl"):
             raise ValueError("words are found by native code: leave out the backend")
-        sessions = [] if self._mode == "words" else chosen(backend)
-        if not sessions:
+        sessions = chosen(backend)
+        if self._mode == "words" or not sessions:
             return None
         from ._device_scan import DeviceScan
 
@@ -146,6 +147,8 @@ class Scanner:
         while not last:
             block = read(max(chunk, len(rest))) or b""
             last = not block
+            while len(block) < len(rest) and (more := read(len(rest) - len(block))):  # a pipe gives little at a time
+                block += more
             whole = rest + block
             data = np.frombuffer(whole, np.uint8)
             hits, used = self._folded_chunk(whole, last, threads) if self._fold else self._chunk(data, last, threads)
@@ -170,9 +173,13 @@ class Scanner:
             numbers, rate = self._dictionary.numbers, self._dictionary.false_positive_rate
             return Hits(start, length, index if numbers is None else numbers[index], rate), end
         memory = ffi.from_buffer("uint8_t[]", data)
+        # A native call for one pattern may take the time of their product.
+        size = (
+            STRETCH * 64 // max(64, len(self._dictionary.pattern)) if isinstance(self._dictionary, Single) else STRETCH
+        )
         borders = [0]
         while borders[-1] < end:
-            border = min(borders[-1] + STRETCH, end)
+            border = min(borders[-1] + max(1, size), end)
             if self._mode == "words":
                 border = lib.mphf_scan_gap(memory, end, border)
             borders.append(border)
@@ -180,9 +187,14 @@ class Scanner:
         each = max(1, -(-(len(borders) - 1) // (count if count == 1 else 4 * count)))  # stretches that a task has
         tasks = [borders[first : first + each + 1] for first in range(0, len(borders) - 1, each)]
         results: list[tuple[Hits, int]] = [(joined([], 0.0), 0)] * len(tasks)
+        stop = threading.Event()
 
         def find(number: int) -> None:
-            results[number] = self._stretches(memory, tasks[number], last)
+            try:
+                results[number] = self._stretches(memory, tasks[number], last, stop)
+            except BaseException:
+                stop.set()
+                raise
 
         run([partial(find, number) for number in range(len(tasks))], count)
         rate, parts = self._dictionary.false_positive_rate, []
@@ -199,15 +211,15 @@ class Scanner:
             raise ValueError(f"threads is at least 1, not {threads}")
         return threads
 
-    def _stretches(self, memory: Any, borders: list[int], last: bool) -> tuple[Hits, int]:
-        """What begins between some borders, and up to where that is all."""
+    def _stretches(self, memory: Any, borders: list[int], last: bool, stop: threading.Event) -> tuple[Hits, int]:
+        """What begins between some borders, and up to where that is all; anything once it is to stop."""
         size = borders[-1] - borders[0]
         found = Found(size // 8, self._dictionary.numbers)
         stretch = ffi.new("scan_stretch *", {"text": memory, "length": len(memory)})
         stretch.begin = borders[0]
         for border in borders[1:]:
             stretch.end, full = border, True
-            while full:
+            while full and not stop.is_set():
                 status = self._native(stretch, last, found.native)
                 full = status == lib.SCAN_FULL
                 if full:

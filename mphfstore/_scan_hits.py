@@ -64,7 +64,7 @@ def as_code_points(hits: Hits, data: Bytes) -> Hits:
 
 class Found:
     """Hits as native calls append them: in arrays that grow where they lie, for copying millions of hits, and the pages
-    that takes, costs as much as finding them. Pages that are not used are never there.
+    that takes, costs as much as finding them. Pages of the first room that are not used are never there.
 
     room: for so many hits at first. numbers: what their indices become, if not None."""
 

@@ -118,11 +118,16 @@ def _of_keys(batch: KeyBatch, numbers: NDArray[np.int64] | None = None) -> Dicti
 
 
 def _of_handle(opened: Opened, fold: Fold | None) -> Dictionary:
+    if fold is not None and not opened.keys.text:
+        raise TypeError("integer keys have no case: leave out fold")
     if fold is None or opened.file.schema.get("keys") != "exact":
         return Dictionary(opened)
-    batch = folded(opened.stored_keys(), fold)
-    present = np.flatnonzero(lengths_of(batch) > 0)
-    return _of_keys(batch.take(present.astype(np.uint64)), present)
+    if opened.folded is None:
+        batch = folded(opened.stored_keys(), fold)
+        present = np.flatnonzero(lengths_of(batch) > 0)
+        opened.folded = _of_keys(batch.take(present.astype(np.uint64)), present)
+    made: Dictionary = opened.folded
+    return made
 
 
 def folded(batch: KeyBatch, fold: Fold) -> KeyBatch:

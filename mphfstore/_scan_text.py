@@ -34,8 +34,8 @@ def text_bytes(text: Any) -> Bytes:
         text = text.encode("utf-8", "surrogatepass")
     elif isinstance(text, os.PathLike):
         with open(text, "rb") as file:
-            if not os.fstat(file.fileno()).st_size:
-                return np.empty(0, np.uint8)
+            if not os.fstat(file.fileno()).st_size:  # an empty file, or a pipe, or what the kernel makes up
+                return np.frombuffer(file.read(), np.uint8)
             text = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     elif isinstance(text, np.ndarray) and text.dtype != np.uint8:
         raise TypeError(f"a text as array has dtype uint8, not {text.dtype}")

@@ -182,7 +182,7 @@ def _content(file: Any) -> Any:
 
 def flat(view: memoryview) -> memoryview:
     """As bytes in a row; a copy where they are not."""
-    return (view if view.contiguous else memoryview(bytes(view))).cast("B")
+    return (view if view.c_contiguous else memoryview(bytes(view))).cast("B")
 
 
 def aligned(buffer: Any) -> memoryview:

@@ -178,6 +178,13 @@ static int scan_add_gram(const mphf_reader *r, scan_group *g, const u8 *text, co
     return scan_look_up(r, g, out);
 }
 
+/* Whether what begins before the stretch's end can do without the text that follows: nothing, or words with all that belong to the
+ * first one's n-grams. */
+static bool scan_enough(const scan_edges *w, u32 widest)
+{
+    return w->at >= w->s->end && ((!w->count && !w->inside) || (w->count && w->edges[0] >= w->s->end) || w->count >= 2 * widest);
+}
+
 static int scan_words(const mphf_reader *r, const scan_stretch *s, const u8 *letters, const u32 *grams, u32 count, bool last, scan_hits *out)
 {
     scan_edges w = {.s = s, .letters = letters, .last = last, .at = s->begin};
@@ -186,14 +193,14 @@ static int scan_words(const mphf_reader *r, const scan_stretch *s, const u8 *let
     u32 widest = grams[count - 1];
     int status = STATUS_OK;
     for (bool more = true; more && status == STATUS_OK;) {
-        while (w.at < s->length && w.count <= SCAN_EDGES)
+        while (w.at < s->length && w.count <= SCAN_EDGES && !scan_enough(&w, widest))
             scan_block_edges(&w);
         bool ended = w.at == s->length;
         if (ended && last && w.count & 1)
             w.edges[w.count++] = s->length;
         u32 words = w.count / 2, done = 0;
         u32 whole = ended && last ? words : words >= widest ? words - widest + 1 : 0; /* with all that may follow them */
-        more = !ended;
+        more = !ended && !(w.at >= s->end && (!w.count || w.edges[0] >= s->end));
         for (; done < whole && status == STATUS_OK; done++) {
             const u64 *edges = w.edges + 2 * done;
             if (edges[0] >= s->end) {

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -93,6 +95,20 @@ def test_files_that_cannot_be_read_do_not_stop_it(folder: Path, capfdbinary: pyt
     assert main(["scan", "list", "absent", "text", "-q"]) == 0
 
 
+def test_a_dictionary_from_a_pipe(
+    folder: Path, capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"Oslo\r\nLima\xff")))
+    assert main(["scan", "-", "text", "-o"]) == 0
+    assert out(capfdbinary) == b"Oslo\nLima\xff\n"
+    os.mkfifo("pipe")
+    writer = threading.Thread(target=Path("pipe").write_bytes, args=(b"Oslo\n",))
+    writer.start()
+    assert main(["scan", "pipe", "text"]) == 0
+    writer.join()
+    assert out(capfdbinary) == b"0:Oslo\n"
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -102,6 +118,7 @@ def test_files_that_cannot_be_read_do_not_stop_it(folder: Path, capfdbinary: pyt
         (["list", "text", "--mode", "windows"], "needs a width"),
         (["list", "text", "--ngrams", "2"], "ngrams"),
         (["list", "text", "--threads", "0"], "threads"),
+        (["-", "-"], "either the dictionary or a text"),
     ],
 )
 def test_errors(folder: Path, capfd: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:

@@ -431,12 +431,12 @@ def test_pickles_as_paths_and_options(overlay: ms.Overlay) -> None:
 
 
 def test_metadata_and_options_of_the_new_base(tmp_path: Path) -> None:
-    ms.build(tmp_path / "base", {"a": b"1"}, keys="exact", metadata={"of": "tests"})
+    ms.build(tmp_path / "base", {"a": b"1"}, keys="exact", metadata={"of": "tests"}, scan=True)
     overlay = ms.Overlay(tmp_path / "base", tmp_path / "overlay")
     overlay["b"] = b"2"
     overlay.compact(preset="fast", seed=5, fingerprint_bits=8)
     said = ms.open(tmp_path / "base").info()
-    assert said["metadata"] == {"of": "tests"} and (said["seed"], said["fingerprint_bits"]) == (5, 8)
+    assert said["scan"] and said["metadata"] == {"of": "tests"} and (said["seed"], said["fingerprint_bits"]) == (5, 8)
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 

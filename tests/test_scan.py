@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import io
 import mmap
+import os
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ ALPHABETS: list[list[bytes]] = [
     [b"a", b"b", b"\0", b" "],
     [b"a", "é".encode(), b"\xc3", b" ", b"\n", b"_", "\u0301".encode(), b"-"],
     [b"S", b"s", "ß".encode(), "İ".encode(), "ſ".encode(), "ẞ".encode(), b" ", b"\xe1", b"i"],
+    ["É".encode(), "é".encode(), b"\xc3", b"\xa9", b"\x89", "Ḁ".encode(), "ḁ".encode(), b"\xe1", b"\xb8", b"\x80"],
     [bytes([byte]) for byte in range(256)],
 ]
 
@@ -219,3 +222,59 @@ def test_widths_are_integers(wrong: Any) -> None:
         ms.Scanner(["a"], mode="words", ngrams=wrong)
     with pytest.raises((TypeError, ValueError)):
         ms.Scanner(["a"], mode="windows", width=wrong)
+
+
+def test_texts_of_few_words() -> None:
+    """Stretches in which nothing begins, and words that go on over many of them."""
+    text = np.zeros(1 << 20, np.uint8)
+    text[-3:] = np.frombuffer(b"end", np.uint8)
+    scanner = ms.Scanner(["end", "of it"], mode="words", ngrams=[1, 2])
+    patch = scans.with_stretch(1 << 10)
+    try:
+        assert listed(scanner.scan(text)) == [(len(text) - 3, 3, 0)]
+        text[5:7] = np.frombuffer(b"of", np.uint8)
+        text[-300_000:-299_998] = np.frombuffer(b"it", np.uint8)
+        text[7:-300_000] = 32
+        assert listed(scanner.scan(text)) == [(5, len(text) - 300_003, 1), (len(text) - 3, 3, 0)]
+        text[:-2] = 97
+        assert len(scanner.scan(text)) == 0
+    finally:
+        patch.undo()
+
+
+def test_pipes_and_files_that_have_no_size(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    long = b"word" * 50_000
+
+    def fill() -> None:
+        with open(tmp_path / "pipe", "wb") as file:
+            file.write(b"ab ab " + long + b" ab")
+
+    def first_of(path: Path) -> ms.Hits:
+        parts = list(ms.scan_file(path, [b"ab", long], chunk=1 << 20, mode="words"))
+        return ms.Hits(*(np.concatenate([getattr(p, name) for p in parts]) for name in ("start", "length", "index")))
+
+    for find in (lambda path: ms.scan(path, [b"ab", long], mode="words"), first_of):
+        writer = threading.Thread(target=fill)
+        writer.start()
+        hits = find(tmp_path / "pipe")
+        writer.join()
+        assert hits.start.tolist() == [0, 3, 6, 7 + len(long)]
+
+
+def test_an_exception_stops_the_other_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    scanner = ms.Scanner([b"a", b"bc"])
+    calls: list[int] = []
+
+    def failing(stretch: Any, last: bool, out: Any) -> int:
+        calls.append(stretch.begin)
+        raise MemoryError
+
+    monkeypatch.setattr(scanner, "_native", failing)
+    patch = scans.with_stretch(1 << 10)
+    try:
+        with pytest.raises(MemoryError):
+            scanner.scan(bytes(1 << 20), threads=4)
+    finally:
+        patch.undo()
+    assert len(calls) <= 8

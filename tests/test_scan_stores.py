@@ -181,7 +181,7 @@ def test_a_damaged_prefilter_never_makes_a_hit(tmp_path: Path, random_seed: int)
         lost += hits != genuine
     full = content[:16] + content[16:32] + b"\xff" * (len(content) - 32)  # lets everything pass
     assert listed(ms.scan(TEXT, ms.Store.from_bytes(with_section(data, SCAN, full)))) == genuine
-    assert refused > 10
+    assert refused > 10 and lost
 
 
 @pytest.mark.parametrize("at", [0, 4, 8, 12])
@@ -234,3 +234,22 @@ def test_scanners_travel(make: Any) -> None:
         scanner = ms.Scanner(patterns, fold=True)
         there = pickle.loads(pickle.dumps(scanner))
         assert listed(there.scan("USHERS")) == listed(scanner.scan("USHERS")) and "Scanner" in repr(there)
+
+
+def test_integer_keys_have_no_case(make: Any) -> None:
+    store = make(np.array([65, 97], np.uint8), values=None, keys="exact")
+    assert listed(ms.scan(b"Aa", store, mode="windows", width=1)) != []
+    with pytest.raises(TypeError, match="no case"):
+        ms.scan(b"Aa", store, fold=True)
+
+
+def test_arrays_in_any_order_of_memory() -> None:
+    array = np.frombuffer(b"abcdef", np.uint8).reshape(2, 3)
+    assert listed(ms.scan(np.asfortranarray(array), ["cd", "ad"])) == [(2, 2, 0)]
+
+
+def test_a_folded_dictionary_stays_with_its_store(make: Any) -> None:
+    store = make(["Oslo", "LIMA"], values=None, keys="exact")
+    assert len(ms.scan("oslo lima", store, fold=True)) == 2
+    kept = store._current().folded
+    assert kept is not None and len(ms.scan("OSLO", store, fold=True)) == 1 and store._current().folded is kept
