@@ -8,12 +8,16 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+
 from ._cli_streams import ERROR, FOUND, NOT_FOUND, Failure, command, flush, message_of, opened, say, write
 from ._device import BACKENDS
 from ._format import MAGIC
 from ._formats import standard_input
+from ._native import ffi, lib
 from ._render import json_of
 from ._scan import CHUNK, MODES, Scanner
+from ._scan_hits import Hits
 from ._scan_text import Bytes
 
 SCAN = """\
@@ -27,7 +31,8 @@ its hits are false with the probability that info shows."""
 STATUS = "exit status: 0 something was found, 1 nothing was, 2 error"
 
 
-BATCH = 1 << 14  # hits that are printed at a time
+BATCH = 1 << 14  # hits that become JSON at a time
+ROOM = 1 << 20  # bytes that are printed at a time
 
 
 def scan(options: argparse.Namespace) -> int:
@@ -61,9 +66,11 @@ def _search(options: argparse.Namespace, scanner: Scanner, name: str, end: bytes
             if count and options.quiet:
                 return count
             if not options.count and not options.quiet:
-                for begin in range(0, len(hits), BATCH):
-                    part = slice(begin, begin + BATCH)
-                    write(b"".join(line + end for line in _lines(options, hits, part, data, base, shown, prefix)))
+                if options.json:
+                    for line in _records(hits, data, base, shown):
+                        write(line + end)
+                else:
+                    _write_lines(hits, data, base, not options.only_matching, prefix, end)
                 flush()
     if options.count and not options.quiet:
         record = {"file": shown.decode("utf-8", "replace"), "count": count}
@@ -101,18 +108,32 @@ def _reading(name: str) -> Iterator[Callable[[int], bytes | None]]:
         yield file.read
 
 
-def _lines(
-    options: argparse.Namespace, hits: Any, part: slice, data: Bytes, base: int, name: bytes, prefix: bytes
-) -> Iterator[bytes]:
-    columns = (column[part].tolist() for column in (hits.start, hits.length, hits.index))
-    for start, length, index in zip(*columns, strict=True):
-        text = data[start - base : start - base + length].tobytes()
-        if options.json:
+def _records(hits: Hits, data: Bytes, base: int, name: bytes) -> Iterator[bytes]:
+    """Every hit as a JSON object, some at a time: lists of all would be many times their arrays."""
+    more = {"probable": True} if hits.probable else {}
+    for begin in range(0, len(hits), BATCH):
+        columns = (column[begin : begin + BATCH].tolist() for column in (hits.start, hits.length, hits.index))
+        for start, length, index in zip(*columns, strict=True):
+            text = data[start - base : start - base + length].tobytes()
             record = {"file": name.decode("utf-8", "replace"), "start": start, "length": length, "index": index}
-            probable = {"probable": True} if hits.probable else {}
-            yield json_of(record | {"text": text} | probable)
-        else:
-            yield prefix + text if options.only_matching else b"%s%d:%s" % (prefix, start, text)
+            yield json_of(record | {"text": text} | more)
+
+
+def _write_lines(hits: Hits, data: Bytes, base: int, offsets: bool, prefix: bytes, end: bytes) -> None:
+    """Every hit as a line."""
+    out, used = np.empty(ROOM, np.uint8), ffi.new("uint64_t *")
+    text, done = ffi.from_buffer("uint8_t[]", data), 0
+    while done < len(hits):
+        columns = (ffi.from_buffer("int64_t[]", column[done:]) for column in (hits.start, hits.length))
+        written = lib.mphf_scan_lines(
+            text, base, *columns, len(hits) - done, prefix, len(prefix), offsets, ord(end),
+            ffi.from_buffer("uint8_t[]", out), len(out), used,
+        )  # fmt: skip
+        if not written:  # a hit that is longer than all that
+            out = np.empty(2 * len(out), np.uint8)
+            continue
+        write(out[: used[0]].tobytes())
+        done += written
 
 
 def add_commands(commands: Any) -> None:

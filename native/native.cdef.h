@@ -254,6 +254,12 @@ int mphf_scan_one(const char *isa, const uint8_t *pattern, uint64_t size, const 
 /* The first place from `at` on that no word goes across, `length` if there is none. */
 uint64_t mphf_scan_gap(const uint8_t *text, uint64_t length, uint64_t at);
 
+/* Writes hits as lines: prefix, with `offsets` the start and a colon, the text, `end`; as many as there is room for. Returns how many.
+ * Starts count from `base` before the text. *used: bytes written. */
+uint64_t mphf_scan_lines(const uint8_t *text, uint64_t base, const int64_t *start, const int64_t *length, uint64_t count,
+                         const uint8_t *prefix, uint64_t prefix_length, int offsets, uint8_t end, uint8_t *out, uint64_t room,
+                         uint64_t *used);
+
 /* --- for tools/bench.py: look-ups of ready hashes, keys > 0 --- */
 uint64_t mphf_bench_single(const mphf_reader *r, const uint64_t *hi, const uint64_t *lo, uint64_t count, int dependent);
 int mphf_bench_batch(const mphf_reader *r, const uint64_t *hi, const uint64_t *lo, uint64_t count, int64_t *out);

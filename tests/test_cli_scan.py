@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import mphfstore as ms
+from mphfstore import _cli_scan
 from mphfstore._cli import main
 
 TEXT = b"Oslo and New York\nOSLO, Lima\xff\n"
@@ -54,6 +55,21 @@ def test_every_dictionary(folder: Path, capfdbinary: pytest.CaptureFixture[bytes
     assert main(["scan", dictionary, "--quiet", "text"]) == 0
     assert main(["scan", dictionary, "--quiet", "other"]) == 1
     assert out(capfdbinary) == b""
+
+
+def test_lines_of_any_length(
+    folder: Path, capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    patterns = [b"ab", b"b" * 40, b"a"]
+    text = b"ab" * 50 + b"b" * 90 + b"a"
+    Path("p").write_bytes(b"\n".join(patterns))
+    Path("t").write_bytes(text)
+    hits = ms.scan(text, patterns)
+    lines = [b"%d:%s\n" % (a, text[a:b]) for a, b in zip(hits.start.tolist(), hits.end.tolist(), strict=True)]
+    for room in 1, 50, 1 << 20:
+        monkeypatch.setattr(_cli_scan, "ROOM", room)
+        assert main(["scan", "p", "t"]) == 0
+        assert out(capfdbinary) == b"".join(lines)
 
 
 def test_json(folder: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
