@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from ._arrow import is_arrow
-from ._build import build_index
 from ._columns import PLAIN, Column, Layout, concatenate, value_dtype
 from ._compress import check_compression
 from ._encoded import is_strings
 from ._exact import STORAGE, all_text, place_keys
 from ._format import Kind
 from ._handle import fingerprint_bits_for, write
+from ._index import build_index
 from ._keys import BytesKeys, KeyBatch, KeyType, TextKeys, infer_key_type, listed
 from ._options import Options, Progress
 from ._publish import Publication

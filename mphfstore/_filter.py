@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ._build import build_index
 from ._format import Kind
 from ._handle import Membership, fingerprint_bits_for, write
+from ._index import build_index
 from ._keys import infer_key_type, listed
 from ._options import Options, Progress
 from ._publish import Memory

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._batch import apart, checked_out, look_up
-from ._build import build_index
 from ._format import Kind
 from ._handle import Handle, write
+from ._index import build_index
 from ._keys import Parts, infer_key_type, listed
 from ._lookup import Index
 from ._options import Options, Progress

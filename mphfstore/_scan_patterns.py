@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _open
-from ._build import build_index
 from ._exact import place_keys
 from ._format import Kind, Section, parse
 from ._handle import Handle, Membership, write
+from ._index import build_index
 from ._keys import BytesKeys, KeyBatch, listed
 from ._opened import Opened
 from ._options import Options
