@@ -95,7 +95,7 @@ def test_without_the_package_the_error_says_how_to_get_it(
     packed: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "zstandard", None)
-    with pytest.raises(UnavailableError, match=r"pip install 'mphfstore\[zstd\]'"):
+    with pytest.raises(UnavailableError, match="pip install zstandard"):
         mphfstore.build(tmp_path / "s", WORDS, values="str", compression="zstd")
     assert names_in(tmp_path) == []
     store = mphfstore.open(packed)
