@@ -96,7 +96,7 @@ FN void sort_by_part(const arena *a, const chains *t, u32 i)
     for (u32 k = ITEM; k < m; k += ITEMS) {
         u64 key = keys[k];
         u32 word = chain_word(key, salt), field = fields[chain_class(word, link->kind >> 4)];
-        u32 seed = number >> FIELD_SHIFT(field) & ((1u << FIELD_WIDTH(field)) - 1);
+        u32 seed = FIELD_SEED(field, number);
         u32 part = chain_part(link, (word >> 16) * t->multiplier[seed] & 0xFFFF);
         a->spare[start + ATOMIC_ADD(&a->control[C_CURSORS + part], 1u)] = key;
     }

@@ -286,7 +286,7 @@ FN bool splits(const arena *a, LOCAL const work *w, GLOBAL const u16 *multiplier
     u64 counts[2] = {0, 0}; /* of parts 0 to 3 and 4 to 7, 16 bits each */
     for (u32 i = 0; i < w->m; i++) {
         u32 word = a->words[i], field = w->fields[chain_class(word, w->classes_log2)];
-        u32 seed = number >> FIELD_SHIFT(field) & ((1u << FIELD_WIDTH(field)) - 1);
+        u32 seed = FIELD_SEED(field, number);
         u32 part = chain_part(w->link, (word >> 16) * multiplier[seed] & 0xFFFF);
         counts[part >> 2] += (u64)1 << 16 * (part & 3);
     }
