@@ -57,6 +57,11 @@ def random_seed() -> int:
     return seed
 
 
+def described(value: object) -> str:
+    """A parameter in a test's name, the same in every process."""
+    return "object" if type(value) is object else f"{value!r:.30}"
+
+
 def names_in(directory: Path) -> list[str]:
     """Everything in a directory, hidden files too."""
     return sorted(os.listdir(directory))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import reference
-from conftest import names_in, sections_of, with_section
+from conftest import described, names_in, sections_of, with_section
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -116,7 +116,7 @@ LOOP.append(LOOP)
     "value",
     [float("nan"), float("inf"), [-float("inf")], {"a": float("nan")}, {1: 2}, [{None: 1}], {(1,): 2}, b"raw", {1, 2},
      object(), 1j, np.int64(5), np.float32(1), LOOP],
-    ids=lambda value: f"{value!r:.30}",
+    ids=described,
 )  # fmt: skip
 def test_what_is_no_json_is_refused(tmp_path: Path, value: Any) -> None:
     with pytest.raises((TypeError, ValueError)):
