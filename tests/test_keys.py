@@ -183,7 +183,9 @@ def test_an_integer_is_never_a_string(make: Make, tmp_path: Path) -> None:
             mphfstore.build(tmp_path / "s", {key: b""}, key_dtype=dtype)
 
 
-@pytest.mark.parametrize("key", [None, 1, 1.5, ("a",), ["a"], object(), np.int64(1), np.array([1, 2], "u1")], ids=described)
+@pytest.mark.parametrize(
+    "key", [None, 1, 1.5, ("a",), ["a"], object(), np.int64(1), np.array([1, 2], "u1")], ids=described
+)
 def test_other_types_are_no_string_keys(make: Make, tmp_path: Path, key: Any) -> None:
     store = make({"a": b"1"})
     for ask in (store.__getitem__, store.__contains__, store.get):
