@@ -250,7 +250,7 @@ for mode, folder in ((0o555, "closed"), (0o333, "blind"), (0o777, "open")):
 
 def test_a_refusal_leaves_the_old_file_and_success_the_new_one(tmp_path: Path) -> None:
     for folder in (tmp_path, *tmp_path.parents):  # pytest's own are closed to others
-        if folder.name.startswith(("pytest", "test")) and folder.owner() == tmp_path.owner():
+        if folder.name.startswith(("pytest", "popen", "test")) and folder.owner() == tmp_path.owner():
             folder.chmod(0o755)
     folders = {"closed": 0o555, "blind": 0o333, "open": 0o777}
     for folder, mode in folders.items():
