@@ -23,7 +23,7 @@ from ._options import Options
 
 # Of a work-group, on GPUs – there is work for 64 to 128 at the widest nodes of the presets – and on processors, where
 # items are turns of a loop and every phase costs each of them something.
-ITEMS = {True: 64, False: 8}
+ITEMS = {True: 64, False: 2}
 LAUNCH_BUCKETS = 1 << 18  # of one launch, so that none takes long: displays share GPUs
 MOST_KEYS = 65_535  # of a bucket: a place in it has 16 bits
 VISITS_PER_NODE = 64  # at most the native builder's: what the device finds, that would have found
