@@ -111,15 +111,6 @@ FN void copy_back(const arena *a, u32 i)
         keys[k] = spare[k];
 }
 
-/* Writes k bits, zero so far, from bit `at` on; k <= 24. */
-FN void put_bits(GLOBAL u32 *bits, u64 at, u32 value)
-{
-    u64 shifted = (u64)value << (at & 31);
-    ATOMIC_OR(&bits[at >> 5], (u32)shifted);
-    if (shifted >> 32)
-        ATOMIC_OR(&bits[(at >> 5) + 1], (u32)(shifted >> 32));
-}
-
 /* Where bit strings lie, in the order in which _device_chained.py puts it: along a line over keys and buckets, of which there are some
  * before this group's; `origin`: the first bit that `bits` has, behind a word. */
 enum { L_SLOPE, L_OFFSET, L_KEYS, L_BUCKETS, L_ORIGIN };
@@ -133,13 +124,13 @@ FN u64 start_of(GLOBAL const u64 *line, GLOBAL const u32 *offsets, u32 bucket)
 FN void write_numbers(const arena *a, u64 start, GLOBAL u32 *bits)
 {
     for (u32 i = ITEM; i < a->control[C_COUNT]; i += ITEMS)
-        put_bits(bits, 64 + start + a->at[i] / BIT, a->number[i]);
+        put_number(bits, 64 + start + a->at[i] / BIT, a->number[i], CHAIN_WIDEST);
 }
 
 FN void write_root(const arena *a, u64 start, GLOBAL u32 *bits, GLOBAL u32 *roots, GLOBAL u32 *solved, u32 escape)
 {
     u32 bucket = a->control[C_BUCKET], root = a->control[C_ROOT];
-    put_bits(bits, 64 + start, root < escape ? root : escape);
+    put_number(bits, 64 + start, root < escape ? root : escape, CHAIN_WIDEST);
     roots[bucket] = root;
     solved[bucket] = 1;
 }

@@ -39,6 +39,17 @@ KERNEL void group_keys(KEY_ARGUMENTS, u32 hashed, u64 seed, u64 all, u64 first, 
     }
 }
 
+/* Writes the low k bits of a number, k < 64, from bit `at` on; they are zero so far. */
+FN void put_number(GLOBAL u32 *bits, u64 at, u64 number, u32 k)
+{
+    for (number &= ((u64)1 << k) - 1; number;) {
+        u32 shift = (u32)at & 31;
+        ATOMIC_OR(&bits[at >> 5], (u32)(number << shift)); /* buckets share words */
+        number >>= 32 - shift;
+        at += 32 - shift;
+    }
+}
+
 /* Record i of a group goes to index `to`, both counted from the group's first. taken: a bit for every index; without `wanted` that alone. */
 FN void place_record(u32 i, u32 to, GLOBAL const u64 *hi, GLOBAL const u64 *ids, GLOBAL u32 *taken, u32 wanted, GLOBAL u64 *placed_hi,
                      GLOBAL u64 *placed_ids)

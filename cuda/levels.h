@@ -273,17 +273,6 @@ KERNEL void measure_buckets(u32 buckets, GLOBAL const u32 *slots, GLOBAL const u
     }
 }
 
-/* Writes the low k bits of a number, k < 64, from bit `at` on; they are zero so far. */
-FN void put_number(GLOBAL u32 *bits, u64 at, u64 number, u32 k)
-{
-    for (number &= ((u64)1 << k) - 1; number;) {
-        u32 shift = (u32)at & 31;
-        ATOMIC_OR(&bits[at >> 5], (u32)(number << shift)); /* buckets share words */
-        number >>= 32 - shift;
-        at += 32 - shift;
-    }
-}
-
 /* `starts`: of the buckets' bit strings in `bits`. */
 KERNEL void pack_buckets(u32 buckets, GLOBAL const u32 *slots, GLOBAL const u64 *starts, GLOBAL const u32 *offsets,
                          GLOBAL const node *nodes, GLOBAL const u64 *numbers, GLOBAL const u8 *taus, GLOBAL u32 *bits)

@@ -186,8 +186,8 @@ def build(path: str | os.PathLike[str], items: Any, **options: Any) -> None:
     only make look-ups of absent keys quicker. false_positive_rate: in place of them, the highest
     such probability, 2^-32 … 1. compression: "zstd" for values of "bytes", "str" and "json", which needs
     zstandard. dedupe: such values, if they are equal, are stored once where that takes less space. scan: adds
-    the prefilter that `mphfstore.scan` needs to find the keys anywhere in a text, some 3 bytes per key. key_dtype:
-    a numpy integer dtype if the keys are integers (an
+    the prefilter that `mphfstore.scan` needs to find the keys anywhere in a text, some 3 bytes a key of a
+    million, more a key of fewer. key_dtype: a numpy integer dtype if the keys are integers (an
     integer array of keys declares its own); else keys are bytes or str. preset: one of `mphfstore.PRESETS`; method,
     leaf_size and bucket_size
     override it. on_duplicate: "error", or which record of a key to keep, "first" or "last"; "list" is an error that

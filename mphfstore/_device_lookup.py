@@ -19,8 +19,8 @@ from ._exact import width_of_keys
 from ._format import File, Header, Kind, Section
 from ._keys import IntegerKeys, Parts, listed
 from ._native import lib
-from ._opened import Opened
-from ._source import Window
+from ._opened import FINDING, Opened
+from ._source import loaded
 from ._values import flatten_one
 
 NONE = 0xFFFF_FFFF  # in place of a key's place
@@ -244,16 +244,14 @@ def kernel_name(name: str, header: Header) -> str:
 
 def section_buffer(session: Session, file: File, section: Section) -> Any:
     """A section on the device; nothing where there is none."""
-    part = file.sections.get(section, b"")
-    return session.device.upload(np.frombuffer(part.in_memory() if isinstance(part, Window) else part, np.uint8))
+    return session.device.upload(np.frombuffer(loaded(file.sections.get(section, b"")), np.uint8))
 
 
 def function_buffers(session: Session, file: File) -> list[Any]:
     """FUNCTION_ARGUMENTS of cuda/lookup.h."""
     h, exact = file.header, file.schema.get("keys") == "exact"
     width = width_of_keys(file) if exact else 0
-    sections = Section.TREES, Section.DIRECTORY, Section.FINGERPRINTS, Section.KEYS, Section.KEY_OFFSETS
-    trees, directory, _, stored, offsets = (len(file.sections.get(section, b"")) for section in sections)
+    trees, directory, _, stored, offsets = (len(file.sections.get(section, b"")) for section in FINDING)
     numbers = np.array(
         [
             h.keys, h.seed, h.buckets, h.method, h.root_bits, h.leaf, h.largest_bucket, h.fingerprint_bits,
@@ -264,5 +262,5 @@ def function_buffers(session: Session, file: File) -> list[Any]:
     tables = _tables(h.parameters(), h.largest_bucket)
     return [
         session.device.upload(numbers), *table_buffers(session.device, tables),
-        *(section_buffer(session, file, section) for section in sections),
+        *(section_buffer(session, file, section) for section in FINDING),
     ]  # fmt: skip

@@ -12,7 +12,6 @@ import numpy as np
 from . import _build
 from ._build import Index, Words
 from ._device import chosen
-from ._device_build import build_on
 from ._errors import BuildError, DuplicateKeyError
 from ._keys import KeyBatch, KeyType
 from ._options import Options, Progress
@@ -33,6 +32,8 @@ def build_index(keys: KeyBatch, key_type: KeyType, options: Options, *, records:
         hashes = None
         try:
             if sessions and len(keys):
+                from ._device_build import build_on  # what it brings would cost every start
+
                 index = build_on(
                     sessions, keys, seed, replace(options, progress=_told(options.progress)), records=records
                 )

@@ -21,10 +21,13 @@ from ._native import ffi, lib
 from ._packed import Packed, attach_values, span_of
 from ._remote import Blob, Fingerprints, Rows, keys_in, values_in
 from ._scan_filter import Prefilter
-from ._source import Source, Window
+from ._source import Source, Window, loaded
 from ._values import values_of
 
 Indices = NDArray[np.int64]
+
+# Sections that a look-up needs to tell whether a key is there.
+FINDING = (Section.TREES, Section.DIRECTORY, Section.FINGERPRINTS, Section.KEYS, Section.KEY_OFFSETS)
 
 
 class Opened(Reader):
@@ -115,9 +118,8 @@ class Opened(Reader):
         """For those with more look-ups to make than there are keys, once: a native reader that finds keys by itself and
         knows where they begin, and a file whose function, fingerprints and keys are in memory."""
         if self._whole is None:
-            parts = {kind: self.file.sections[kind] for kind in _FINDING if kind in self.file.sections}
-            sections = {kind: part.in_memory() if isinstance(part, Window) else part for kind, part in parts.items()}
-            file = replace(self.file, sections=sections)
+            sections = self.file.sections
+            file = replace(self.file, sections={kind: loaded(sections[kind]) for kind in FINDING if kind in sections})
             reader, memory = _native_reader(file)
             attach_keys(reader, file, memory)
             spell_out_keys(reader, file, memory)
@@ -201,7 +203,6 @@ class Remote(Opened):
 
 
 _NOTHING = b""
-_FINDING = (Section.TREES, Section.DIRECTORY, Section.FINGERPRINTS, Section.KEYS, Section.KEY_OFFSETS)
 # Sections that the native reader gets only if the schema says so.
 _PARTS = (Section.OFFSETS, Section.KEYS, Section.KEY_OFFSETS, Section.ORDINALS, Section.BLOCKS)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ._errors import sound
 from ._keys import KeyBatch
 from ._native import ffi, lib
-from ._source import Window
+from ._source import loaded
 
 STARTS = 1 << 16
 LONG = 16  # lengths from here on are listed
@@ -32,7 +32,7 @@ class Prefilter:
     @classmethod
     def of(cls, section: Any) -> Prefilter:
         """From a file's section. FormatError if its sizes contradict each other."""
-        data = section.in_memory() if isinstance(section, Window) else section
+        data = loaded(section)
         memory = ffi.from_buffer("uint8_t[]", np.frombuffer(data, np.uint8))
         status = ffi.new("int *")
         native = lib.mphf_scan_filter_new(memory, len(memory), status)

@@ -180,6 +180,11 @@ def _content(file: Any) -> Any:
     return content
 
 
+def loaded(section: Any) -> Any:
+    """A section's bytes: read, if they have stayed in the file."""
+    return section.in_memory() if isinstance(section, Window) else section
+
+
 def flat(view: memoryview) -> memoryview:
     """As bytes in a row; a copy where they are not."""
     return (view if view.c_contiguous else memoryview(bytes(view))).cast("B")

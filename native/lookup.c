@@ -46,7 +46,7 @@ mphf_reader *mphf_reader_new(const char *isa, const mphf_parameters *p, uint64_t
 
 int mphf_reader_ordinals(mphf_reader *r, const uint8_t *ordinals, uint64_t length, uint64_t distinct)
 {
-    u32 bits = distinct > 1 ? 64u - (u32)__builtin_clzll(distinct - 1) : 0;
+    u32 bits = distinct > 1 ? 64u - leading_zeros64(distinct - 1) : 0;
     if (!distinct || distinct > r->function.keys || bits > 57 || length != (r->function.keys * bits + 7) / 8 + 8)
         return STATUS_CORRUPT;
     r->distinct = distinct;

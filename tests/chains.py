@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ import reference
 
 from mphfstore import _build, _options
 from mphfstore._build import build_hashed
+from mphfstore._keys import KeyBatch
 from mphfstore._native import lib
 from mphfstore._options import Chain, Options
 
@@ -83,13 +84,24 @@ def draw_los(sizes: Sequence[int], seed: int) -> list[list[int]]:
     return [[draw.getrandbits(64) for _ in range(m)] for m in sizes]
 
 
+def hashes_of(los: Sequence[Sequence[int]]) -> tuple[Any, Any]:
+    """Upper and lower words of keys in buckets of their own, given the lower ones."""
+    count = len(los)
+    hi = np.repeat(np.array([first_hash(i, count) for i in range(count)], np.uint64), [len(bucket) for bucket in los])
+    return hi, np.array([lo for bucket in los for lo in bucket], np.uint64)
+
+
+def hashed(hi: Any, lo: Any) -> KeyBatch:
+    """Keys that are their own hashes, for devices."""
+    return KeyBatch(np.stack([hi, lo], 1).reshape(-1).view(np.uint8), len(hi), width=16)
+
+
 def native(shape: Shape, los: Sequence[Sequence[int]]) -> Built | None:
     """What C builds of the `lo` of every bucket's keys; None where it asks for another seed."""
     sizes = tuple(map(len, los))
     buckets, n = len(sizes), sum(sizes)
     options = Options("chained", shape.leaf, bucket_size_for(n, buckets) if n else 1, shape.chain, threads=1)
-    hi = np.repeat(np.array([first_hash(i, buckets) for i in range(buckets)], np.uint64), sizes)
-    lo = np.array([x for bucket in los for x in bucket], np.uint64)
+    hi, lo = hashes_of(los)
     try:
         index = build_hashed(hi, lo, 0, options)
     except _build._Unsolved:

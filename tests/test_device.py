@@ -4,19 +4,17 @@ byte for byte."""
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from chains import FANOUTS, ROOMS, Shape, draw_los, first_hash
+from chains import FANOUTS, ROOMS, Shape, draw_los, first_hash, hashed, hashes_of
 
 import mphfstore as ms
 from mphfstore import _build, _device, _device_chained, _device_keys, _options
 from mphfstore._build import Index, build_hashed
 from mphfstore._device_build import build_on
-from mphfstore._keys import KeyBatch
 from mphfstore._options import Options
 
 pytestmark = pytest.mark.usefixtures("every_device")
@@ -46,18 +44,10 @@ def native_buckets(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return counts
 
 
-def hashes_of(los: Sequence[Sequence[int]]) -> tuple[Any, Any]:
-    """Of keys in buckets of their own."""
-    count = len(los)
-    hi = np.repeat(np.array([first_hash(i, count) for i in range(count)], np.uint64), [len(bucket) for bucket in los])
-    return hi, np.array([lo for bucket in los for lo in bucket], np.uint64)
-
-
 def agree(hi: Any, lo: Any, options: Options) -> None:
     """A function of keys that have these hashes: the device's is compared with native code's."""
     native = build_hashed(hi, lo, 0, options)
-    keys = KeyBatch(np.stack([hi, lo], 1).reshape(-1).view(np.uint8), len(hi), width=16)
-    device = build_on([SESSION], keys, 0, options, records=True, hashed=True)
+    device = build_on([SESSION], hashed(hi, lo), 0, options, records=True, hashed=True)
     for name in Index.__dataclass_fields__:
         if name != "parameters":
             assert np.array_equal(getattr(native, name), getattr(device, name)), name

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import reference
-from chains import draw_los, first_hash
+from chains import draw_los, hashed, hashes_of
 
 import mphfstore as ms
 from mphfstore import _build, _device, _device_levels
@@ -20,7 +20,6 @@ from mphfstore._build import build_hashed
 from mphfstore._device_build import build_on
 from mphfstore._device_keys import Feed
 from mphfstore._device_levels import LevelsSearch
-from mphfstore._keys import KeyBatch
 from mphfstore._native import ffi, lib
 from mphfstore._options import DEFAULT_FANOUTS, Chain, Options
 
@@ -96,15 +95,6 @@ class Shape(NamedTuple):
 class Buckets(NamedTuple):
     strings: list[str]
     records: list[list[int]]  # of every bucket, in the order of their indices
-
-
-def hashes_of(los: Sequence[Sequence[int]]) -> tuple[_build.Words, _build.Words]:
-    hi = np.repeat(np.array([first_hash(i, len(los)) for i in range(len(los))], np.uint64), [len(one) for one in los])
-    return hi, np.array([lo for bucket in los for lo in bucket], np.uint64)
-
-
-def hashed(hi: _build.Words, lo: _build.Words) -> KeyBatch:
-    return KeyBatch(np.stack([hi, lo], 1).reshape(-1).view(np.uint8), len(hi), width=16)
 
 
 def described(bits: Any, starts: _build.Words, los: Sequence[Sequence[int]], hi: Any, ids: Any) -> Buckets:
